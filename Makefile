@@ -1,0 +1,88 @@
+# Everything runs in .venv, built from the lock file; `make` alone lists the targets.
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PORT ?= 8000
+WORKERS ?= 2
+BIN := .venv/bin
+READY := .venv/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BOOK := book/_build/html/index.html
+CHAPTERS := $(wildcard book/*.ipynb)
+PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/*)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python 3.11 or newer is needed, {sys.executable} is {sys.version.split()[0]}: make PYTHON=/path/to/python3.11")'
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	$(PIP) --requirement requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: setup
+setup: $(READY) ## make .venv from the lock file
+
+# --all, because a warning of an earlier build would not be given a second time.
+$(BOOK): $(READY) $(PAGES)
+	$(BIN)/python .ci/address.py --check
+	$(BIN)/jupyter-book build book --all --quiet -W -n --keep-going
+	@touch $@
+
+.PHONY: book
+book: $(BOOK) ## build the book into book/_build/html
+	@echo "The book is at file://$(CURDIR)/$(BOOK)"
+
+.PHONY: serve
+serve: book ## build the book and serve it on localhost
+	@echo "http://localhost:$(PORT)/ (Ctrl-C stops)"
+	@$(BIN)/python -m http.server --bind localhost --directory $(dir $(BOOK)) $(PORT)
+
+.PHONY: lab
+lab: $(READY) ## open JupyterLab on the chapters
+	$(BIN)/jupyter lab book
+
+.PHONY: test
+test: $(READY) ## run all tests and re-execute every chapter
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+ifneq ($(CHAPTERS),)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbval --nbval-current-env $(CHAPTERS)
+endif
+
+.PHONY: test-slow
+test-slow: $(READY) ## run the tests that take long
+	$(BIN)/python -m pytest -m slow
+
+.PHONY: check
+check: $(READY) ## lint, types, consistency: under a minute
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python .ci/address.py --check
+	$(BIN)/python .ci/notebooks.py --check $(CHAPTERS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+.PHONY: format
+format: $(READY) ## format code and notebooks, copy the address where it is needed
+	$(BIN)/python .ci/address.py
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: notebooks
+notebooks: $(READY) ## execute the chapters and store their outputs
+	$(BIN)/python .ci/address.py
+	$(BIN)/python .ci/notebooks.py $(CHAPTERS)
+
+.PHONY: lock
+lock: $(READY) ## pin again from pyproject.toml
+	$(BIN)/pip-compile --quiet --extra dev --strip-extras --upgrade --upgrade-package torch==2.13.0 \
+	  --unsafe-package pip --unsafe-package seq2seq-lib --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	  --output-file requirements.lock pyproject.toml
+	@sed -i.bak -e 's/+cpu$$//' -e '/^#/d' -e '/^$$/d' requirements.lock && rm requirements.lock.bak
+
+.PHONY: clean
+clean: ## remove what was built, but not .venv
+	rm -rf book/_build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
