@@ -1,0 +1,251 @@
+"""Chapter 1: sequences of different lengths become rectangular tensors.
+
+Axes: B batch, S source, T target. Masks are ``True`` where a real symbol stands.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from seq2seq_lib.seeds import generator
+
+
+class Example(NamedTuple):
+    """One source with every target that counts as right, as symbols."""
+
+    source: tuple[str, ...]
+    references: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Examples in three parts, with the vocabularies that number their symbols.
+
+    Attributes:
+        name: of the data and its split; trained weights carry it.
+        train: what a model learns from.
+        dev: what every choice is made on.
+        test: what the final model is scored on, once.
+        source_vocabulary: the symbols of the sources.
+        target_vocabulary: the symbols of the references.
+    """
+
+    name: str
+    train: list[Example]
+    dev: list[Example]
+    test: list[Example]
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+
+
+class Pair(NamedTuple):
+    """One source and one target, as numbers, without ``BOS`` and ``EOS``."""
+
+    source: list[int]
+    target: list[int]
+
+
+def encode_pairs(
+    examples: Iterable[Example],
+    source_vocabulary: Vocabulary,
+    target_vocabulary: Vocabulary,
+) -> list[Pair]:
+    """Make one training pair of every reference of every example."""
+    return [
+        Pair(
+            source_vocabulary.encode(example.source),
+            target_vocabulary.encode(reference),
+        )
+        for example in examples
+        for reference in example.references
+    ]
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
+    """Fill the shorter rows with ``PAD`` at the end.
+
+    >>> pad([[4, 5, 6], [7]])
+    tensor([[4, 5, 6],
+            [7, 0, 0]])
+    """
+    width = max(map(len, sequences))
+    rows = [[*row, *[PAD] * (width - len(row))] for row in sequences]
+    return torch.tensor(rows, dtype=torch.long)  # a row without numbers has no type
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sources and targets, padded, with their masks.
+
+    Every source ends with ``EOS``: an encoder that reads all positions at once
+    would not know otherwise where a word stops. The decoder reads its target one
+    symbol late: ``decoder_input`` begins with ``BOS``, ``target`` ends with ``EOS``.
+
+    Attributes:
+        source: numbers of the source symbols, ``EOS`` last.
+        source_mask: ``True`` at real source symbols, ``EOS`` included.
+        decoder_input: ``BOS`` and the target without its end.
+        target: what the decoder should say at each step, ``EOS`` last.
+        target_mask: ``True`` at real target symbols, ``EOS`` included.
+
+    Raises:
+        ValueError: shapes disagree, or a row has no real symbol.
+    """
+
+    source: Int[Tensor, "B S"]
+    source_mask: Bool[Tensor, "B S"]
+    decoder_input: Int[Tensor, "B T"]
+    target: Int[Tensor, "B T"]
+    target_mask: Bool[Tensor, "B T"]
+
+    def __post_init__(self) -> None:
+        for ids, mask in (("source", "source_mask"), ("target", "target_mask")):
+            shape, mask_shape = getattr(self, ids).shape, getattr(self, mask).shape
+            if len(shape) != 2 or shape != mask_shape or 0 in shape:
+                raise ValueError(
+                    f"{ids} is {tuple(shape)} and {mask} is {tuple(mask_shape)}: "
+                    "expected the same two axes, batch and length, neither of them 0."
+                )
+        if self.decoder_input.shape != self.target.shape:
+            raise ValueError(
+                f"decoder_input is {tuple(self.decoder_input.shape)}, target is "
+                f"{tuple(self.target.shape)}: both need the same shape."
+            )
+        if len(self.source) != len(self.target):
+            raise ValueError(
+                f"{len(self.source)} sources but {len(self.target)} targets: a batch "
+                "needs as many of one as of the other."
+            )
+        # Reading values from a GPU would stall it; batches enter on the CPU.
+        if self.source.device.type == "cpu":
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        for name in ("source_mask", "target_mask"):
+            empty = (~getattr(self, name).any(dim=1)).nonzero().flatten().tolist()
+            if empty:
+                raise ValueError(
+                    f"{name} hides every symbol of row {empty[0]}: a row needs at "
+                    "least one real symbol. Leave empty sequences out of the batch."
+                )
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[Pair]) -> "Batch":
+        """Add the special symbols, pad, and build the masks.
+
+        Raises:
+            ValueError: there are no pairs, or one has an empty source or target, or
+                holds ``PAD``.
+
+        >>> Batch.from_pairs([Pair([4], [5, 6]), Pair([4, 5], [7])]).decoder_input
+        tensor([[1, 5, 6],
+                [1, 7, 0]])
+        """
+        if not pairs:
+            raise ValueError("a batch needs at least one pair, got none.")
+        for row, pair in enumerate(pairs):
+            if not pair.source or not pair.target:
+                raise ValueError(
+                    f"pair {row} has an empty {'target' if pair.source else 'source'} "
+                    f"({pair.source} → {pair.target}): leave it out; there is nothing "
+                    "to learn."
+                )
+            if PAD in pair.source or PAD in pair.target:
+                raise ValueError(
+                    f"pair {row} ({pair.source} → {pair.target}) holds {PAD}, the "
+                    "number of <pad>, which the masks would hide: leave it out, "
+                    "because a batch pads itself."
+                )
+        source = pad([[*source, EOS] for source, _ in pairs])
+        target = pad([[*target, EOS] for _, target in pairs])
+        decoder_input = pad([[BOS, *target] for _, target in pairs])
+        return cls(source, source != PAD, decoder_input, target, target != PAD)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def symbols(self) -> int:
+        """How many positions the larger side has, padding included."""
+        return len(self) * max(self.source.shape[1], self.target.shape[1])
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on another device."""
+        moved = (
+            getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)
+        )
+        return Batch(*moved)
+
+
+class Batches:
+    """Batches of similar lengths, in an order that depends on seed and epoch only.
+
+    Pairs are sorted by length, those of equal length in a new random order every
+    epoch, and cut into runs that fit the budget; then the runs are shuffled. Because
+    nothing but ``seed`` and ``epoch`` decides the order, a resumed run sees the
+    batches it would have seen.
+
+    Args:
+        pairs: the training pairs.
+        budget: how many positions a batch may have, padding included, counted on
+            its longer side.
+        seed: of the shuffling.
+
+    Raises:
+        ValueError: there are no pairs, or a pair alone exceeds the budget.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], *, budget: int, seed: int = 0) -> None:
+        if not pairs:
+            raise ValueError("no pairs to make batches of.")
+        self.pairs = pairs
+        self.budget = budget
+        self.seed = seed
+        # EOS adds one position to each side.
+        self.lengths = torch.tensor([[len(t) + 1, len(s) + 1] for s, t in pairs])
+        longest = int(self.lengths.max())
+        if longest > budget:
+            raise ValueError(
+                f"budget={budget} symbols cannot hold a pair of length {longest}: "
+                f"use at least {longest}, or drop the longest pairs."
+            )
+
+    def plan(self, epoch: int) -> list[list[int]]:
+        """Which pairs stand together, in the order of this epoch."""
+        random = generator(self.seed, epoch)
+        order = torch.randperm(len(self.pairs), generator=random)
+        for side in (1, 0):  # stable sorts: target length first, then source length
+            order = order[self.lengths[order, side].argsort(stable=True)]
+        groups: list[list[int]] = [[]]
+        longest = 0
+        for row, length in zip(
+            order.tolist(), self.lengths[order].amax(dim=1).tolist(), strict=True
+        ):
+            longest = max(longest, length)
+            if groups[-1] and longest * (len(groups[-1]) + 1) > self.budget:
+                groups.append([])
+                longest = length
+            groups[-1].append(row)
+        shuffled = torch.randperm(len(groups), generator=random).tolist()
+        return [groups[i] for i in shuffled]
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """All pairs once, batch by batch."""
+        for rows in self.plan(number):
+            yield Batch.from_pairs([self.pairs[row] for row in rows])
+
+
+def padding_share(batches: Iterable[Batch]) -> float:
+    """The share of positions, source and target together, that hold only padding.
+
+    >>> padding_share([Batch.from_pairs([Pair([4], [4]), Pair([4, 4, 4], [4, 4, 4])])])
+    0.25
+    """
+    masks = [mask for b in batches for mask in (b.source_mask, b.target_mask)]
+    real = sum(int(mask.sum()) for mask in masks)
+    return 1 - real / sum(mask.numel() for mask in masks)

@@ -1,0 +1,306 @@
+"""Chapter 1: how far outputs are from right, measured the same way everywhere.
+
+Outputs are sequences of symbols, and every output has a list of references, because a
+word may have several pronunciations. Rates are shares from 0 up, not percentages.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sacrebleu
+import torch
+from torch import Tensor
+
+from seq2seq_lib.data.alignments import Alignment
+
+Symbols = Sequence[str]
+
+
+def edit_distance(first: Symbols, second: Symbols) -> int:
+    """Count the insertions, deletions and replacements that turn one into the other.
+
+    >>> edit_distance("N AY T".split(), "K N IH T".split())
+    2
+    """
+    row = list(range(len(second) + 1))  # distances from nothing to each beginning
+    for i, left in enumerate(first, start=1):
+        diagonal, row[0] = row[0], i
+        for j, right in enumerate(second, start=1):
+            replaced = diagonal + (left != right)
+            diagonal, row[j] = row[j], min(replaced, row[j] + 1, row[j - 1] + 1)
+    return row[-1]
+
+
+def exact_match(
+    outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]
+) -> float:
+    """The share of outputs that equal one of their references.
+
+    Raises:
+        ValueError: nothing to compare, different numbers of outputs and references, or
+            strings where lists of symbols belong.
+
+    >>> exact_match([["N", "AY", "T"], ["T"]], [[["N", "AY", "T"]], [["T", "UW"]]])
+    0.5
+    """
+    _check(outputs, references)
+    right = sum(
+        tuple(output) in set(map(tuple, those))
+        for output, those in zip(outputs, references, strict=True)
+    )
+    return right / len(outputs)
+
+
+def word_error_rate(
+    outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]
+) -> float:
+    """The share of outputs that equal none of their references.
+
+    Raises:
+        ValueError: as for ``exact_match``.
+    """
+    return 1 - exact_match(outputs, references)
+
+
+def phoneme_error_rate(
+    outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]
+) -> float:
+    """The edits needed, as a share of the symbols that were expected.
+
+    Every output is compared with its nearest reference; of equally near ones, with the
+    longest. The edit distances are summed over all outputs and divided by the summed
+    lengths of these references, so the rate can exceed 1.
+
+    Raises:
+        ValueError: as for ``exact_match``.
+
+    >>> phoneme_error_rate([["T"]], [[["T", "UW"], ["T", "AH", "D"]]])
+    0.5
+    """
+    _check(outputs, references)
+    edits = symbols = 0
+    for output, those in zip(outputs, references, strict=True):
+        distance, minus_length = min(
+            (edit_distance(output, reference), -len(reference)) for reference in those
+        )
+        edits += distance
+        symbols -= minus_length
+    return edits / symbols
+
+
+def perplexity(log_probability: float, symbols: int) -> float:
+    """Between how many equally likely symbols a model hesitates, on average.
+
+    exp(−log p / N), where p is the probability of N symbols together.
+
+    Args:
+        log_probability: natural logarithm, summed over all symbols.
+        symbols: how many were summed, ``EOS`` included.
+
+    Raises:
+        ValueError: there are no symbols, or the logarithm is not one of a probability.
+
+    >>> round(perplexity(3 * math.log(1 / 8), 3), 6)
+    8.0
+    """
+    if symbols < 1:
+        raise ValueError(f"symbols={symbols}: perplexity needs at least one symbol.")
+    mean = log_probability / symbols
+    if not mean < 1e-6:  # sums of many logarithms near 0 are rounded; NaN fails too
+        raise ValueError(
+            f"log_probability={log_probability}: the logarithm of a probability is not "
+            "above 0. A loss has the opposite sign: pass its negative."
+        )
+    return math.exp(-mean) if mean > -700 else math.inf
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure together with how it was computed, so that others can compare.
+
+    Attributes:
+        value: from 0 to 100, higher is better.
+        signature: sacrebleu's description of every choice behind it.
+    """
+
+    value: float
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.value:.1f} ({self.signature})"
+
+
+def bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    """BLEU of a corpus: how many runs of one to four words the references share.
+
+    Args:
+        outputs: detokenized sentences.
+        references: for every output one or more right sentences.
+
+    Raises:
+        ValueError: nothing to compare, or different numbers of outputs and references.
+    """
+    return _sacrebleu(sacrebleu.BLEU(), outputs, references)
+
+
+def chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    """ChrF of a corpus: how many runs of one to six characters the references share.
+
+    Args:
+        outputs: detokenized sentences.
+        references: for every output one or more right sentences.
+
+    Raises:
+        ValueError: nothing to compare, or different numbers of outputs and references.
+    """
+    return _sacrebleu(sacrebleu.CHRF(), outputs, references)
+
+
+def _sacrebleu(
+    metric: sacrebleu.BLEU | sacrebleu.CHRF,
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+) -> Score:
+    _check_numbers(outputs, references)
+    if (
+        not all(isinstance(output, str) for output in outputs)
+        or any(isinstance(those, str) for those in references)
+        or len(set(map(len, references))) > 1
+    ):
+        raise ValueError(
+            "expected sentences as outputs, and a list of references for each, all "
+            "equally many, as in bleu(['a dog'], [['one dog', 'a dog']])."
+        )
+    streams = list(zip(*references, strict=True))  # all first references, all second …
+    return Score(
+        metric.corpus_score(outputs, streams).score, str(metric.get_signature())
+    )
+
+
+def _check(outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]) -> None:
+    _check_numbers(outputs, references)
+    for row, (output, those) in enumerate(zip(outputs, references, strict=True)):
+        if text := [s for s in (output, *those) if isinstance(s, str)]:
+            raise ValueError(
+                f"row {row} has the string {text[0]!r} where a list of symbols "
+                "belongs: use .split() or list(), and give every output a list of "
+                "references, even if there is one."
+            )
+        if not all(those):
+            raise ValueError(f"row {row} has an empty reference: leave the row out.")
+
+
+def _check_numbers(
+    outputs: Sequence[object], references: Sequence[Sequence[object]]
+) -> None:
+    if len(outputs) != len(references) or not outputs:
+        raise ValueError(
+            f"{len(outputs)} outputs and {len(references)} lists of references: "
+            "expected at least one output, and a list for each."
+        )
+    for row, those in enumerate(references):
+        if not those:
+            raise ValueError(f"row {row} has no reference: every output needs one.")
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """How often attention looks at the letters behind a sound, beside two yardsticks.
+
+    Attributes:
+        share: of phonemes whose highest-weighted letter is among those aligned to it.
+        diagonal: the same share for a straight line from the first letter to the last.
+        shifted: the best share when the same number is added to every position, because
+            a bidirectional encoder may keep a letter's information beside it.
+        shift: that number; positive if the weights lag behind.
+    """
+
+    share: float
+    diagonal: float
+    shifted: float
+    shift: int
+
+
+def alignment_score(
+    weights: Tensor | Sequence[Tensor | Sequence[Sequence[float]]],
+    alignments: Sequence[Alignment],
+    *,
+    largest_shift: int = 2,
+) -> AlignmentScore:
+    """Score attention against the letters that make each sound.
+
+    Args:
+        weights: for every word a T×S matrix: how strongly each phoneme looked at each
+            letter. Rows after the last phoneme and columns after the last letter, such
+            as those of ``EOS`` and padding, are ignored.
+        alignments: for every word the right letters, of the pronunciation that the
+            rows of its matrix belong to.
+        largest_shift: how far the best constant shift is searched, in both directions.
+
+    Raises:
+        ValueError: nothing to score, different numbers of matrices and alignments, or a
+            matrix too small for its word.
+
+    >>> box = Alignment("box", ("B", "AA", "K", "S"), ((0,), (1,), (2,), (2,)))
+    >>> alignment_score([[[9, 1, 1], [9, 2, 1], [1, 1, 9], [1, 2, 3]]], [box]).share
+    0.75
+    """
+    if len(weights) != len(alignments):
+        raise ValueError(
+            f"{len(weights)} weight matrices for {len(alignments)} alignments: "
+            "expected one for each word."
+        )
+    if largest_shift < 0:
+        raise ValueError(f"largest_shift={largest_shift}: expected 0 letters or more.")
+    looked = [_looked_at(m, a) for m, a in zip(weights, alignments, strict=True)]
+    shares = {
+        shift: _hits([[at + shift for at in row] for row in looked], alignments)
+        for shift in range(-largest_shift, largest_shift + 1)
+    }
+    best = max(shares, key=lambda shift: (shares[shift], -abs(shift)))
+    return AlignmentScore(shares[0], diagonal_baseline(alignments), shares[best], best)
+
+
+def diagonal_baseline(alignments: Sequence[Alignment]) -> float:
+    """The alignment score of looking at letter ⌊(t+½)·S/T⌋ for phoneme t.
+
+    Raises:
+        ValueError: there are no alignments.
+    """
+    line = [
+        [
+            (2 * t + 1) * len(a.word) // (2 * len(a.phonemes))
+            for t in range(len(a.phonemes))
+        ]
+        for a in alignments
+    ]
+    return _hits(line, alignments)
+
+
+def _looked_at(
+    matrix: Tensor | Sequence[Sequence[float]], alignment: Alignment
+) -> list[int]:
+    """The position of the largest weight for each phoneme."""
+    weights = torch.as_tensor(matrix)
+    T, S = len(alignment.phonemes), len(alignment.word)
+    if weights.ndim != 2 or weights.shape[0] < T or weights.shape[1] < S:
+        raise ValueError(
+            f"the weights of {alignment.word!r} have shape {tuple(weights.shape)}: "
+            f"expected two axes, with {T} or more rows for its phonemes "
+            f"{' '.join(alignment.phonemes)} and {S} or more columns for its letters."
+        )
+    positions: list[int] = weights[:T, :S].argmax(dim=1).tolist()
+    return positions
+
+
+def _hits(looked: Sequence[Sequence[int]], alignments: Sequence[Alignment]) -> float:
+    """The share of positions that are among the letters aligned to their phoneme."""
+    hits = [
+        position in letters
+        for positions, alignment in zip(looked, alignments, strict=True)
+        for position, letters in zip(positions, alignment.letters, strict=True)
+    ]
+    if not hits:
+        raise ValueError("no alignments to score: expected at least one word.")
+    return sum(hits) / len(hits)

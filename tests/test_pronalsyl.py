@@ -1,0 +1,64 @@
+import importlib
+
+import pytest
+
+from seq2seq_lib.data.cmudict import PHONEMES
+from seq2seq_lib.data.download import find_local
+from seq2seq_lib.data.pronalsyl import TEST, TRAIN, pronalsyl
+
+
+def words(part):
+    return {"".join(source) for source, _ in part}
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    if not (find_local(TRAIN) and find_local(TEST)):
+        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    return pronalsyl()
+
+
+def test_the_published_sizes(corpus):
+    assert len(corpus.train) + len(corpus.dev) == 106_837
+    assert len(corpus.test) == 12_000
+    assert 2_400 < len(corpus.dev) < 2_600
+    pairs = sum(len(those) for _, those in corpus.train + corpus.dev)
+    assert pairs == 113_438
+    assert sum(len(those) for _, those in corpus.test) == 12_753
+
+
+def test_the_parts_share_no_word(corpus):
+    train, dev, test = map(words, (corpus.train, corpus.dev, corpus.test))
+    assert len(train | dev | test) == 106_837 + 12_000
+    assert corpus.name == "pronalsyl"
+
+
+def test_the_symbols(corpus):
+    examples = corpus.train + corpus.dev + corpus.test
+    letters = {letter for source, _ in examples for letter in source}
+    sounds = {s for _, those in examples for sounds in those for s in sounds}
+    assert letters == set("'abcdefghijklmnopqrstuvwxyz")
+    assert sounds == set(PHONEMES)
+    assert corpus.source_vocabulary.symbols[4:] == tuple(sorted(letters))
+    assert corpus.target_vocabulary.symbols[4:] == PHONEMES
+    lengths = [len(source) for source, _ in examples]
+    assert (min(lengths), max(lengths)) == (1, 22)
+
+
+def test_a_small_file_by_hand(tmp_path, monkeypatch):
+    module = importlib.import_module("seq2seq_lib.data.pronalsyl")
+    train = [f"W{chr(65 + n % 26)}{chr(65 + n // 26)}\tW AH" for n in range(600)]
+    (tmp_path / "train").write_text("\n".join([*train, "READ\tR EH D", "READ\tR IY D"]))
+    (tmp_path / "test").write_text("DON'T\tD OW N T\n")
+    files = {TRAIN: tmp_path / "train", TEST: tmp_path / "test"}
+    monkeypatch.setattr(module, "fetch", files.__getitem__)
+    corpus = pronalsyl()
+    assert corpus.test == [(("d", "o", "n", "'", "t"), (("D", "OW", "N", "T"),))]
+    both = corpus.train + corpus.dev
+    assert len(both) == 601
+    assert (tuple("read"), (("R", "EH", "D"), ("R", "IY", "D"))) in both
+    # the words decide who is held out, not their order
+    (tmp_path / "train").write_text("\n".join(reversed(train)))
+    again = pronalsyl()
+    assert words(again.dev) == words(corpus.dev) - {"read"}
+    assert corpus.dev
