@@ -1,0 +1,211 @@
+"""Chapter 2: the contract between encoders, decoders, and all that drives them.
+
+An encoder turns a padded batch into a ``Memory``. A decoder reads the memory and
+says one symbol at a time. Search, training and evaluation know only the classes
+of this module, never which model they drive.
+
+Axes: B batch, S source, T target, D width of the memory, V vocabulary, R rows kept.
+"""
+
+import dataclasses
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from seq2seq_lib.configuration import from_mapping
+from seq2seq_lib.data.batch import Batch
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an encoder hands to a decoder.
+
+    Attributes:
+        states: one vector for every source position.
+        mask: ``True`` where ``states`` belongs to a real symbol.
+        summary: one vector for the whole source.
+    """
+
+    states: Float[Tensor, "B S D"]
+    mask: Bool[Tensor, "B S"]
+    summary: Float[Tensor, "B D"]
+
+    def __len__(self) -> int:
+        return len(self.summary)
+
+    def reorder(self, rows: Int[Tensor, " R"]) -> "Memory":
+        """Keep these batch rows, in this order; a row may be repeated."""
+        return Memory(self.states[rows], self.mask[rows], self.summary[rows])
+
+
+class Encoder(nn.Module, ABC):
+    """Turns a padded batch of numbers into a memory.
+
+    Attributes:
+        width: D, the size of the vectors in the memory.
+    """
+
+    width: int
+
+    @abstractmethod
+    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+        """Encode the source; padding must not change any real state."""
+
+
+class DecoderState(ABC):
+    """All that a decoder remembers between two steps, one row per sequence."""
+
+    @abstractmethod
+    def reorder(self, rows: Int[Tensor, " R"]) -> "DecoderState":
+        """Keep these batch rows, in this order; a row may be repeated."""
+
+
+class Decoder(nn.Module, ABC):
+    """Says what comes next, given a memory and what was said so far."""
+
+    @abstractmethod
+    def init_state(self, memory: Memory) -> DecoderState:
+        """The state before the first step."""
+
+    @abstractmethod
+    def step(
+        self, token: Int[Tensor, " B"], state: DecoderState
+    ) -> tuple[Float[Tensor, "B V"], DecoderState]:
+        """Score every next symbol, given one new symbol per row.
+
+        Returns:
+            log-probabilities of the next symbol, and the state after this step. The
+            old state stays valid: a search may step from it again.
+        """
+
+    @abstractmethod
+    def forward(
+        self, memory: Memory, tokens: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T V"]:
+        """All steps at once, for training: the inputs are known in advance.
+
+        Column t holds the log-probabilities that ``step`` would give after reading
+        ``tokens[:, : t + 1]``; later columns of ``tokens`` must not change it.
+        """
+
+    def attention(
+        self, memory: Memory, tokens: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T S"] | None:
+        """How strongly each step looked at each source position.
+
+        ``None``, unless a decoder that attends overrides it.
+        """
+        return None
+
+
+class EncoderDecoder(nn.Module):
+    """An encoder and a decoder that fit together.
+
+    Args:
+        encoder: makes the memory.
+        decoder: reads it.
+        config: what rebuilds this model, if it is to be saved.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        decoder: Decoder,
+        *,
+        config: "ModelConfig | None" = None,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.config = config
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are; batches must be there too."""
+        return next(self.parameters()).device
+
+    def encode(self, batch: Batch) -> Memory:
+        """The memory of a batch's sources."""
+        memory: Memory = self.encoder(batch.source, batch.source_mask)
+        return memory
+
+    def forward(self, batch: Batch) -> Float[Tensor, "B T V"]:
+        """Log-probabilities of every next symbol, given the right ones before."""
+        log_probabilities: Tensor = self.decoder(
+            self.encode(batch), batch.decoder_input
+        )
+        return log_probabilities
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Turn dropout and gradients off inside, and put every part's mode back."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(ABC):
+    """What rebuilds a model: its sizes and choices, and nothing else.
+
+    Subclasses are frozen dataclasses whose name without ``Config`` names the model
+    in files and recipes.
+    """
+
+    source_symbols: int
+    target_symbols: int
+
+    models: ClassVar[dict[str, type["ModelConfig"]]] = {}
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if type(value) is int and value < 1:
+                raise ValueError(f"{name}={value}: expected at least 1.")
+            if type(value) is float and not 0 <= value < 1:
+                raise ValueError(f"{name}={value}: expected a share from 0 to below 1.")
+
+    def __init_subclass__(cls) -> None:
+        ModelConfig.models[cls.__name__.removesuffix("Config")] = cls
+
+    @abstractmethod
+    def build(self) -> EncoderDecoder:
+        """A fresh model of these sizes."""
+
+    def to_json(self) -> str:
+        """The configuration as JSON text, with the model's name."""
+        name = type(self).__name__.removesuffix("Config")
+        return json.dumps({"model": name, **dataclasses.asdict(self)})
+
+    @staticmethod
+    def from_json(text: str) -> "ModelConfig":
+        """Rebuild what ``to_json`` wrote."""
+        return ModelConfig.from_mapping(json.loads(text))
+
+    @staticmethod
+    def from_mapping(values: Mapping[str, Any]) -> "ModelConfig":
+        """Build a configuration from names and plain values, as a recipe has them.
+
+        Raises:
+            ValueError: the model, a key or a choice is unknown, or a key is missing.
+        """
+        rest = dict(values)
+        name = rest.pop("model", None)
+        if name not in ModelConfig.models:
+            raise ValueError(
+                f"unknown model {name!r}: expected one of "
+                f"{', '.join(sorted(ModelConfig.models))}."
+            )
+        return from_mapping(ModelConfig.models[name], rest)
