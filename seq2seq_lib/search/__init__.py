@@ -1,0 +1,24 @@
+"""Chapter 5: from next-symbol probabilities to whole outputs.
+
+Every search here drives the contract of chapter 2 and nothing else. An output is a
+sequence of symbols ended by ``EOS``; its length L counts that ``EOS``, and its score
+is log p / L^α.
+"""
+
+from seq2seq_lib.search.beam import beam_search
+from seq2seq_lib.search.exhaustive import exhaustive_search
+from seq2seq_lib.search.hypothesis import Found, Hypothesis, Node, Search, Trace
+from seq2seq_lib.search.stepwise import greedy_search, keep_probable, sample
+
+__all__ = [
+    "Found",
+    "Hypothesis",
+    "Node",
+    "Search",
+    "Trace",
+    "beam_search",
+    "exhaustive_search",
+    "greedy_search",
+    "keep_probable",
+    "sample",
+]

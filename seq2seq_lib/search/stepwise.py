@@ -1,0 +1,187 @@
+"""Chapter 5: one path per source, chosen greedily or at random.
+
+Axes: B batch (sources), V vocabulary, R rows still walking.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from seq2seq_lib.data.vocabulary import BOS, EOS
+from seq2seq_lib.interface import Decoder, Memory, evaluating
+from seq2seq_lib.search.hypothesis import (
+    Found,
+    Node,
+    Trace,
+    attention_of,
+    check_search,
+    cut_at_end,
+    length_score,
+)
+
+UNSAID = -1
+
+
+def greedy_search(
+    decoder: Decoder,
+    memory: Memory,
+    *,
+    max_length: int,
+    alpha: float = 0.75,
+    trace: bool = False,
+) -> list[Found]:
+    """Take the most probable symbol at every step.
+
+    Args:
+        decoder: says what may come next.
+        memory: the encoded sources.
+        max_length: how many symbols an output may have, ``EOS`` included.
+        alpha: only for the score; it does not change what greedy search says.
+        trace: also return the path and where its symbols looked.
+
+    Returns:
+        for every source, one hypothesis.
+    """
+
+    def most_probable(log_probabilities: Tensor) -> Tensor:
+        return log_probabilities.argmax(dim=-1)
+
+    return _walk(decoder, memory, most_probable, max_length, alpha=alpha, trace=trace)
+
+
+def sample(
+    decoder: Decoder,
+    memory: Memory,
+    *,
+    max_length: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+    alpha: float = 0.75,
+    trace: bool = False,
+) -> list[Found]:
+    """Draw every symbol at random from the decoder's distribution.
+
+    Args:
+        decoder: says what may come next.
+        memory: the encoded sources.
+        max_length: how many symbols an output may have, ``EOS`` included.
+        temperature: below 1 sharpens the distribution, above 1 flattens it.
+        top_k: draw only among the k most probable symbols.
+        top_p: draw only among the fewest symbols whose probabilities reach p.
+        generator: the source of randomness, on the memory's device.
+        alpha: only for the score.
+        trace: also return the path and where its symbols looked.
+
+    Returns:
+        for every source, one hypothesis; its log-probability is the decoder's own,
+        before temperature and truncation.
+
+    Raises:
+        ValueError: temperature, top_k or top_p is out of range.
+    """
+    if not temperature > 0:
+        raise ValueError(
+            f"temperature={temperature} must be above 0: for the limit at 0, use "
+            "greedy_search."
+        )
+
+    def draw(log_probabilities: Tensor) -> Tensor:
+        kept = keep_probable(log_probabilities / temperature, top_k=top_k, top_p=top_p)
+        return kept.exp().multinomial(1, generator=generator)[:, 0]
+
+    return _walk(decoder, memory, draw, max_length, alpha=alpha, trace=trace)
+
+
+def keep_probable(
+    scores: Float[Tensor, "R V"],
+    *,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Float[Tensor, "R V"]:
+    """Log-probabilities with everything outside top k and top p set to −∞.
+
+    Args:
+        scores: unnormalised log-probabilities.
+        top_k: keep the k most probable symbols.
+        top_p: keep the fewest symbols whose probabilities together reach p.
+
+    Raises:
+        ValueError: top_k or top_p is out of range.
+
+    >>> scores = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
+    >>> keep_probable(scores, top_k=2).exp()
+    tensor([[0.6250, 0.3750, 0.0000, 0.0000]])
+    >>> keep_probable(scores, top_p=0.9).exp()
+    tensor([[0.5263, 0.3158, 0.1579, 0.0000]])
+    """
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k={top_k} leaves nothing to draw: use at least 1.")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p={top_p} must be above 0 and at most 1.")
+    ranked, order = scores.log_softmax(dim=-1).sort(descending=True, stable=True)
+    keep = torch.ones_like(ranked, dtype=torch.bool)
+    if top_k is not None:
+        keep[:, top_k:] = False
+    if top_p is not None:
+        before = ranked.exp().cumsum(dim=-1) - ranked.exp()
+        keep &= before < top_p
+    ranked = ranked.masked_fill(~keep, -torch.inf).log_softmax(dim=-1)
+    return torch.empty_like(ranked).scatter(1, order, ranked)
+
+
+def _walk(
+    decoder: Decoder,
+    memory: Memory,
+    choose: Callable[[Tensor], Tensor],
+    max_length: int,
+    *,
+    alpha: float,
+    trace: bool,
+) -> list[Found]:
+    check_search(max_length=max_length, alpha=alpha)
+    device = memory.mask.device
+    said = torch.full((len(memory), max_length), UNSAID, device=device)
+    log_probabilities: list[Tensor] = []
+    rows = torch.arange(len(memory), device=device)  # the sources still walking
+    token = torch.full((len(memory),), BOS, device=device)
+    with evaluating(decoder):
+        state = decoder.init_state(memory)
+        for step in range(max_length):
+            scores, state = decoder.step(token, state)  # R V
+            token = choose(scores)
+            said[rows, step] = token
+            gained = scores.new_zeros(len(memory))
+            gained[rows] = scores.gather(1, token[:, None])[:, 0]
+            log_probabilities.append(gained)
+            going = (token != EOS).nonzero()[:, 0]
+            if not len(going):
+                break
+            if len(going) < len(token):
+                rows, token, state = rows[going], token[going], state.reorder(going)
+        totals = torch.stack(log_probabilities, dim=1).cumsum(dim=1).tolist()
+        paths = [[t for t in row if t != UNSAID] for row in said.tolist()]
+        hypotheses = [
+            cut_at_end(path, total[len(path) - 1], alpha)
+            for path, total in zip(paths, totals, strict=True)
+        ]
+        if not trace:
+            return [Found([hypothesis]) for hypothesis in hypotheses]
+        attention = attention_of(decoder, memory, [[h] for h in hypotheses])
+    symbols = scores.shape[-1]
+    return [
+        Found([h], Trace(_chain(path, total, alpha), len(path) * symbols, weights))
+        for h, path, total, weights in zip(
+            hypotheses, paths, totals, attention, strict=True
+        )
+    ]
+
+
+def _chain(path: list[int], totals: list[float], alpha: float) -> list[Node]:
+    return [
+        Node(step - 1, token, total, length_score(total, step + 1, alpha), kept=True)
+        for step, (token, total) in enumerate(zip(path, totals, strict=False))
+    ]
