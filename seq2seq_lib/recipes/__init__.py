@@ -1,0 +1,202 @@
+"""Recipes: small TOML files that say how a model is trained, from data to search."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seq2seq_lib.configuration import from_mapping
+from seq2seq_lib.data import (
+    Batches,
+    Corpus,
+    ToyTask,
+    cmudict,
+    encode_pairs,
+    pronalsyl,
+    toy_corpus,
+)
+from seq2seq_lib.evaluation import error_rates
+from seq2seq_lib.files import write_whole
+from seq2seq_lib.interface import EncoderDecoder, ModelConfig
+from seq2seq_lib.search import Search, beam_search
+from seq2seq_lib.training import History, SavedModel, TrainingConfig, fit, save_model
+
+
+class CorpusName(StrEnum):
+    """The data a recipe can ask for."""
+
+    CMUDICT = "cmudict-course"
+    PRONALSYL = "pronalsyl"
+    COPY = "toy-copy"
+    REVERSE = "toy-reverse"
+    SORT = "toy-sort"
+
+
+def load_corpus(name: CorpusName) -> Corpus:
+    """Read or make the corpus of this name."""
+    match name:
+        case CorpusName.CMUDICT:
+            return cmudict()
+        case CorpusName.PRONALSYL:
+            return pronalsyl()
+        case _:
+            return toy_corpus(ToyTask(name.removeprefix("toy-")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What to learn from.
+
+    Attributes:
+        corpus: which data and split.
+        budget: positions in a batch.
+        seed: of the order of the batches.
+        development_words: how many words of the development part each evaluation
+            during training looks at; 0 for all.
+    """
+
+    corpus: CorpusName
+    budget: int = 4096
+    seed: int = 0
+    development_words: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """How outputs are found when the model is evaluated.
+
+    Attributes:
+        width: of the beam; 1 is greedy.
+        alpha: exponent of the length in the score.
+        max_length: symbols in an output, ``EOS`` included.
+    """
+
+    width: int = 5
+    alpha: float = 0.75
+    max_length: int = 64
+
+    def search(self) -> Search:
+        """The search with these options filled in."""
+        return partial(
+            beam_search,
+            width=self.width,
+            alpha=self.alpha,
+            max_length=self.max_length,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All that decides how a model comes out.
+
+    Attributes:
+        name: of the file.
+        data: what to learn from.
+        model: the model's name and sizes; the vocabularies' sizes come from the data.
+        training: how to learn.
+        search: how to evaluate.
+    """
+
+    name: str
+    data: DataConfig
+    model: Mapping[str, Any]
+    training: TrainingConfig
+    search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        self.model_config(1, 1)  # a wrong entry is found before the data is read
+
+    def model_config(self, source_symbols: int, target_symbols: int) -> ModelConfig:
+        """The model's configuration for vocabularies of these sizes."""
+        sizes = {"source_symbols": source_symbols, "target_symbols": target_symbols}
+        return ModelConfig.from_mapping({**self.model, **sizes})
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the library."""
+    files = resources.files(__name__).iterdir()
+    return sorted(
+        f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")
+    )
+
+
+def load_recipe(name: str) -> Recipe:
+    """Read a recipe by its name or from a TOML file.
+
+    Raises:
+        ValueError: there is no such recipe, or it has an unknown or wrong entry.
+    """
+    if name in recipe_names():
+        text = resources.files(__name__).joinpath(f"{name}.toml").read_text("utf-8")
+    elif Path(name).is_file():
+        text = Path(name).read_text("utf-8")
+    else:
+        raise ValueError(
+            f"no recipe {name!r}: expected a TOML file, or one of "
+            f"{', '.join(recipe_names())}."
+        )
+    try:
+        tables = tomllib.loads(text)
+        return Recipe(
+            name=Path(name).stem,
+            data=from_mapping(DataConfig, tables.pop("data")),
+            model=tables.pop("model"),
+            training=from_mapping(TrainingConfig, tables.pop("training")),
+            search=from_mapping(SearchConfig, tables.pop("search", {})),
+            **tables,
+        )
+    except KeyError as error:
+        raise ValueError(f"recipe {name!r} has no table [{error.args[0]}].") from error
+    except TypeError as error:
+        raise ValueError(
+            f"recipe {name!r} has unknown tables {sorted(tables)}: expected data, "
+            "model, training and search."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"recipe {name!r}: {error}") from error
+
+
+def train(
+    recipe: Recipe, directory: Path, *, device: torch.device, progress: bool = True
+) -> tuple[SavedModel, History]:
+    """Run a recipe to its end, from its last checkpoint if there is one.
+
+    Leaves in ``directory`` the checkpoint, ``model.safetensors`` and ``history.json``.
+    """
+    corpus = load_corpus(recipe.data.corpus)
+    torch.manual_seed(recipe.training.seed)
+    config = recipe.model_config(
+        len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    )
+    model = config.build()
+    saved = SavedModel(
+        model.to(device),
+        corpus.source_vocabulary,
+        corpus.target_vocabulary,
+        corpus.name,
+    )
+    pairs = encode_pairs(
+        corpus.train, corpus.source_vocabulary, corpus.target_vocabulary
+    )
+    words = corpus.dev[: recipe.data.development_words or None]
+
+    def evaluate(_: EncoderDecoder) -> dict[str, float]:
+        return error_rates(saved, words)
+
+    history = fit(
+        model,
+        Batches(pairs, budget=recipe.data.budget, seed=recipe.data.seed),
+        recipe.training,
+        evaluate=evaluate,
+        directory=directory,
+        progress=progress,
+    )
+    save_model(directory / "model.safetensors", saved)
+    write_whole(directory / "history.json", history.to_json())
+    return saved, history

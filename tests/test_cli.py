@@ -1,0 +1,102 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from test_recipes import TINY
+
+from seq2seq_lib.cli import main
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture
+def trained(tiny, tmp_path, capsys):
+    assert (
+        main(["train", str(tiny), "--directory", str(tmp_path / "run"), "--quiet"]) == 0
+    )
+    capsys.readouterr()
+    return tmp_path / "run" / "model.safetensors"
+
+
+def test_train_says_where_and_how_well(tiny, tmp_path, capsys):
+    directory = tmp_path / "run"
+    assert main(["train", str(tiny), "--directory", str(directory), "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert str(directory) in shown.err
+    result = json.loads(shown.out)
+    assert result["part"] == "dev"
+    assert result["steps"] == 4
+    assert result["per"] >= 0
+    assert 0 <= result["wer"] <= 1
+
+
+def test_runs_live_in_the_cache_unless_told_otherwise(
+    tiny, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("seq2seq_lib.cli.cache_directory", lambda: tmp_path / "cache")
+    assert main(["train", str(tiny), "--quiet"]) == 0
+    assert (tmp_path / "cache" / "runs" / "tiny" / "model.safetensors").exists()
+    assert str(tmp_path / "cache" / "runs" / "tiny") in capsys.readouterr().err
+
+
+def test_evaluate_measures_the_split_the_model_was_trained_on(trained, capsys):
+    assert main(["evaluate", str(trained), "--part", "test", "--words", "30"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["split"] == "toy-copy"
+    assert result["part"] == "test"
+    assert result["words"] == 30
+
+
+def test_evaluate_refuses_another_split(trained, capsys):
+    assert main(["evaluate", str(trained), "--corpus", "pronalsyl"]) == 2
+    assert "trained on toy-copy, not on pronalsyl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["train", "nowhere"], "no recipe 'nowhere': expected a TOML file, or one of"),
+        (["evaluate", "nowhere.safetensors"], "nowhere.safetensors"),
+        (["evaluate", __file__], "is damaged or no safetensors file"),
+        (
+            ["train", "reverse-rnn", "--device", "warp"],
+            "--device warp cannot be used here",
+        ),
+    ],
+)
+def test_mistakes_become_one_clear_line(arguments, message, capsys):
+    assert main(arguments) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    "option, message", [(["--width", "0"], "width=0: a beam needs")]
+)
+def test_search_options_are_checked(trained, option, message, capsys):
+    assert main(["evaluate", str(trained), *option]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_program_explains_itself():
+    shown = subprocess.run(
+        [sys.executable, "-m", "seq2seq_lib", "train", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "reverse-rnn" in shown
+    assert "goes on from its" in shown
+
+
+def test_a_missing_command_is_an_error(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert "train" in capsys.readouterr().err
