@@ -7,8 +7,21 @@ what came before.
 from importlib.metadata import version
 
 # A model's configuration is known by its name once its module is imported.
-from seq2seq_lib import lookup, rnn_seq2seq
+from seq2seq_lib import (
+    lookup,
+    rnn_attention,
+    rnn_seq2seq,
+    self_attention,
+    transformer,
+)
 
 __version__ = version("seq2seq_lib")
 
-__all__ = ["__version__", "lookup", "rnn_seq2seq"]
+__all__ = [
+    "__version__",
+    "lookup",
+    "rnn_attention",
+    "rnn_seq2seq",
+    "self_attention",
+    "transformer",
+]

@@ -68,7 +68,13 @@ class DecoderState(ABC):
 
 
 class Decoder(nn.Module, ABC):
-    """Says what comes next, given a memory and what was said so far."""
+    """Says what comes next, given a memory and what was said so far.
+
+    Attributes:
+        memory_width: D, the width of memory it was built for; ``None`` for any.
+    """
+
+    memory_width: int | None = None
 
     @abstractmethod
     def init_state(self, memory: Memory) -> DecoderState:
@@ -112,6 +118,9 @@ class EncoderDecoder(nn.Module):
         encoder: makes the memory.
         decoder: reads it.
         config: what rebuilds this model, if it is to be saved.
+
+    Raises:
+        ValueError: the decoder was built for a memory of another width.
     """
 
     def __init__(
@@ -122,6 +131,11 @@ class EncoderDecoder(nn.Module):
         config: "ModelConfig | None" = None,
     ) -> None:
         super().__init__()
+        if decoder.memory_width not in (None, encoder.width):
+            raise ValueError(
+                f"the encoder's memory has width {encoder.width}, but the decoder was "
+                f"built for {decoder.memory_width}: give both the same."
+            )
         self.encoder = encoder
         self.decoder = decoder
         self.config = config

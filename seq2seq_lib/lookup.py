@@ -67,6 +67,7 @@ class LookupDecoder(Decoder):
 
     def __init__(self, source_symbols: int, target_symbols: int) -> None:
         super().__init__()
+        self.memory_width = source_symbols
         self.letter = nn.Parameter(torch.zeros(source_symbols, target_symbols))
         self.previous = nn.Parameter(torch.zeros(target_symbols, target_symbols))
 

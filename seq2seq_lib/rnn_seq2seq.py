@@ -3,6 +3,7 @@
 Axes: B batch, S source, T target, D width, V vocabulary, L layers, R rows kept.
 """
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +38,41 @@ class RNNState(DecoderState):
         return RNNState(tuple(part[:, rows] for part in self.parts))
 
 
+class Bridge(nn.Module):
+    """Turns the source's summary into a decoder's first state, by a layer and tanh.
+
+    Args:
+        memory_width: the width of the summary.
+        kind: which recurrence.
+        layers: L, how many layers it has.
+        width: D, the width of its state.
+    """
+
+    def __init__(
+        self, memory_width: int, *, kind: CellKind, layers: int, width: int
+    ) -> None:
+        super().__init__()
+        self.shape = (2 if kind is CellKind.LSTM else 1, layers, width)
+        self.linear = nn.Linear(memory_width, math.prod(self.shape))
+
+    def forward(
+        self, summary: Float[Tensor, "B M"]
+    ) -> tuple[Float[Tensor, "L B D"], ...]:
+        """The hidden state, and for an LSTM also its cell."""
+        state = self.linear(summary).tanh().view(-1, *self.shape)  # B parts L D
+        return tuple(state.permute(1, 2, 0, 3).contiguous().unbind(0))
+
+
+def advance(
+    recurrence: nn.RNNBase,
+    inputs: Float[Tensor, "B T E"],
+    parts: tuple[Float[Tensor, "L B D"], ...],
+) -> tuple[Float[Tensor, "B T D"], tuple[Float[Tensor, "L B D"], ...]]:
+    """Run a recurrence from a state, of which PyTorch's LSTM has two parts."""
+    hidden, last = recurrence(inputs, parts if len(parts) > 1 else parts[0])
+    return hidden, last if isinstance(last, tuple) else (last,)
+
+
 class RNNDecoder(Decoder):
     """A recurrence whose first state is made from the source's summary.
 
@@ -62,10 +98,9 @@ class RNNDecoder(Decoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.kind = kind
-        self.state_shape = (2 if kind is CellKind.LSTM else 1, layers, width)
+        self.memory_width = memory_width
         self.embedding = nn.Embedding(symbols, width)
-        self.bridge = nn.Linear(memory_width, self.state_shape[0] * layers * width)
+        self.bridge = Bridge(memory_width, kind=kind, layers=layers, width=width)
         self.dropout = nn.Dropout(dropout)
         self.recurrence = torch_recurrence(
             kind,
@@ -78,10 +113,7 @@ class RNNDecoder(Decoder):
 
     def init_state(self, memory: Memory) -> RNNState:
         """Turn the summary into the first hidden state."""
-        bridged = self.bridge(memory.summary).tanh()
-        parts, layers, width = self.state_shape
-        state = bridged.view(-1, parts, layers, width).permute(1, 2, 0, 3).contiguous()
-        return RNNState(state.unbind(0))
+        return RNNState(self.bridge(memory.summary))
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
@@ -102,13 +134,9 @@ class RNNDecoder(Decoder):
         self, tokens: Int[Tensor, "B T"], state: RNNState
     ) -> tuple[Float[Tensor, "B T V"], RNNState]:
         embedded = self.dropout(self.embedding(tokens))  # B T D
-        # PyTorch's LSTM takes and gives a pair, the others one tensor
-        lstm = self.kind is CellKind.LSTM
-        hidden, last = self.recurrence(
-            embedded, state.parts if lstm else state.parts[0]
-        )
+        hidden, parts = advance(self.recurrence, embedded, state.parts)
         scores = self.output(self.dropout(hidden))  # B T V
-        return scores.log_softmax(dim=-1), RNNState(last if lstm else (last,))
+        return scores.log_softmax(dim=-1), RNNState(parts)
 
 
 class EncoderKind(StrEnum):
@@ -133,7 +161,7 @@ class RNNSeq2SeqConfig(ModelConfig):
     def build(self) -> EncoderDecoder:
         """A fresh model of these sizes."""
         return EncoderDecoder(
-            self._encoder(),
+            self.build_encoder(),
             RNNDecoder(
                 self.target_symbols,
                 memory_width=self.width,
@@ -145,7 +173,8 @@ class RNNSeq2SeqConfig(ModelConfig):
             config=self,
         )
 
-    def _encoder(self) -> Encoder:
+    def build_encoder(self) -> Encoder:
+        """A fresh encoder alone."""
         if self.encoder is EncoderKind.CONVOLUTIONAL:
             return ConvolutionalEncoder(
                 self.source_symbols,

@@ -1,0 +1,223 @@
+"""Chapter 7: self-attention and many heads, in two forms held equal by tests.
+
+The readable form is what the chapter shows, and the one that can return its weights.
+The fused form is what training uses.
+
+Axes: B batch, T queries, S keys, D width, H heads, K = D / H width of one head, M width
+of the memory.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seq2seq_lib.attention import dot_product_attention
+
+
+class KeyValue(NamedTuple):
+    """What queries look at, one slice per head; a cache holds nothing else."""
+
+    key: Float[Tensor, "B H S K"]
+    value: Float[Tensor, "B H S K"]
+
+
+def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
+    """Cut the features into slices, one for each head."""
+    batch, length, width = x.shape
+    return x.view(batch, length, heads, width // heads).transpose(1, 2)
+
+
+def merge_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
+    """Put the heads' slices side by side again."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor, "T T"]:
+    """Position t may look at 0 … t and at nothing later.
+
+    >>> causal_mask(3)
+    tensor([[ True, False, False],
+            [ True,  True, False],
+            [ True,  True,  True]])
+    """
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+class MultiHead(nn.Module):
+    """What self- and cross-attention share: heads that look, and one output layer.
+
+    Args:
+        width: D.
+        heads: H, a divisor of the width.
+        dropout: the share of weights dropped in training.
+
+    Raises:
+        ValueError: the heads do not divide the width.
+    """
+
+    def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        if width % heads:
+            raise ValueError(
+                f"width={width} does not split into heads={heads}: pick a divisor of "
+                f"{width}."
+            )
+        self.heads = heads
+        self.dropout = dropout
+        self.output = nn.Linear(width, width)
+
+    def look(
+        self,
+        query: Float[Tensor, "B H T K"],
+        memory: KeyValue,
+        mask: Bool[Tensor, "#B #T S"] | None,
+        *,
+        causal: bool = False,
+        weights: bool = False,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
+        """Let every head look, and mix what they bring.
+
+        Args:
+            query: what each head looks for.
+            memory: what there is to see.
+            mask: ``True`` where a query may look; ``None`` for everywhere.
+            causal: position t may only look at 0 … t.
+            weights: also return how strongly each head looked where.
+        """
+        if weights:
+            return self._look_readably(query, memory, mask, causal=causal)
+        seen = F.scaled_dot_product_attention(
+            query,
+            *memory,
+            attn_mask=None if mask is None else mask[:, None],
+            is_causal=causal,
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        return self.output(merge_heads(seen)), None
+
+    def _look_readably(
+        self,
+        query: Float[Tensor, "B H T K"],
+        memory: KeyValue,
+        mask: Bool[Tensor, "#B #T S"] | None,
+        *,
+        causal: bool,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"]]:
+        queries, keys = query.shape[2], memory.key.shape[2]
+        allowed = query.new_ones(1, queries, keys, dtype=torch.bool)
+        if causal:
+            allowed = causal_mask(queries, query.device)[None]
+        if mask is not None:
+            allowed = allowed & mask
+        _, weights = dot_product_attention(query, *memory, allowed[:, None])
+        kept = F.dropout(weights, self.dropout, self.training)
+        return self.output(merge_heads(kept @ memory.value)), weights
+
+
+class SelfAttention(MultiHead):
+    """Queries, keys and values from the same sequence, by one projection.
+
+    Args:
+        width: D.
+        heads: H, a divisor of the width.
+        dropout: the share of weights dropped in training.
+        turn: changes queries and keys by their position, as rotary positions do.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        dropout: float = 0.0,
+        turn: nn.Module | None = None,
+    ) -> None:
+        super().__init__(width, heads, dropout=dropout)
+        self.project = nn.Linear(width, 3 * width)
+        self.turn = turn
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "#B #T T"] | None = None,
+        *,
+        causal: bool = False,
+        weights: bool = False,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T T"] | None]:
+        """Let every position look at all positions that the mask allows.
+
+        Returns:
+            what each position saw, and the weights if asked for.
+        """
+        query, memory = self._project(x, start=0)
+        return self.look(query, memory, mask, causal=causal, weights=weights)
+
+    def step(
+        self, x: Float[Tensor, "B 1 D"], past: KeyValue | None
+    ) -> tuple[Float[Tensor, "B 1 D"], KeyValue]:
+        """One new position looks at itself and at all before it, which are cached.
+
+        Returns:
+            what it saw, and the cache with its key and value added.
+        """
+        start = 0 if past is None else past.key.shape[2]
+        query, memory = self._project(x, start=start)
+        if past is not None:
+            memory = KeyValue(
+                torch.cat([past.key, memory.key], dim=2),
+                torch.cat([past.value, memory.value], dim=2),
+            )
+        seen, _ = self.look(query, memory, mask=None)
+        return seen, memory
+
+    def _project(
+        self, x: Float[Tensor, "B T D"], *, start: int
+    ) -> tuple[Float[Tensor, "B H T K"], KeyValue]:
+        query, key, value = (
+            split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1)
+        )
+        if self.turn is not None:
+            query, key = self.turn(query, start=start), self.turn(key, start=start)
+        return query, KeyValue(key, value)
+
+
+class CrossAttention(MultiHead):
+    """Queries from the decoder, keys and values from the encoder's memory.
+
+    Args:
+        width: D, of the decoder.
+        heads: H, a divisor of the width.
+        memory_width: M, of the memory; it need not equal the decoder's width.
+        dropout: the share of weights dropped in training.
+    """
+
+    def __init__(
+        self, width: int, heads: int, *, memory_width: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__(width, heads, dropout=dropout)
+        self.query = nn.Linear(width, width)
+        self.memory = nn.Linear(memory_width, 2 * width)
+
+    def prepare(self, states: Float[Tensor, "B S M"]) -> KeyValue:
+        """Keys and values of the memory, the same at every step."""
+        key, value = self.memory(states).chunk(2, dim=-1)
+        return KeyValue(split_heads(key, self.heads), split_heads(value, self.heads))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        memory: KeyValue,
+        mask: Bool[Tensor, "#B #T S"],
+        *,
+        weights: bool = False,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
+        """Let every decoder position look at the source.
+
+        Returns:
+            what each position saw, and the weights if asked for.
+        """
+        query = split_heads(self.query(x), self.heads)
+        return self.look(query, memory, mask, weights=weights)

@@ -1,0 +1,146 @@
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from seq2seq_lib.multi_head import (
+    CrossAttention,
+    SelfAttention,
+    causal_mask,
+    merge_heads,
+    split_heads,
+)
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+MASK = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+
+
+@pytest.fixture
+def x():
+    return torch.randn(2, 5, 8, dtype=torch.double, requires_grad=True)
+
+
+def pytorchs(ours):
+    """nn.MultiheadAttention with our weights; its mask means the opposite of ours."""
+    theirs = nn.MultiheadAttention(8, ours.heads, batch_first=True, dtype=torch.double)
+    if isinstance(ours, SelfAttention):
+        weight, bias = ours.project.weight, ours.project.bias
+    else:
+        weight = torch.cat([ours.query.weight, ours.memory.weight])
+        bias = torch.cat([ours.query.bias, ours.memory.bias])
+    theirs.load_state_dict(
+        {
+            "in_proj_weight": weight,
+            "in_proj_bias": bias,
+            "out_proj.weight": ours.output.weight,
+            "out_proj.bias": ours.output.bias,
+        }
+    )
+    return theirs
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("heads", [1, 2, 8])
+def test_self_attention_equals_pytorch(x, heads, causal, weights):
+    ours = SelfAttention(8, heads).double()
+    mask = None if causal else MASK[:, None]
+    mine, looked = ours(x, mask, causal=causal, weights=weights)
+    theirs, their_weights = pytorchs(ours)(
+        x,
+        x,
+        x,
+        key_padding_mask=None if causal else ~MASK,
+        attn_mask=~causal_mask(5) if causal else None,
+        average_attn_weights=False,
+    )
+    assert_close(mine, theirs, **EXACT)
+    if weights:
+        assert_close(looked, their_weights, **EXACT)
+    else:
+        assert looked is None
+    assert_close(
+        torch.autograd.grad(mine.sin().sum(), x),
+        torch.autograd.grad(theirs.sin().sum(), x),
+        **EXACT,
+    )
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_cross_attention_equals_pytorch(x, weights):
+    ours = CrossAttention(8, 2, memory_width=8).double()
+    query = torch.randn(2, 3, 8, dtype=torch.double)
+    mine, looked = ours(query, ours.prepare(x), MASK[:, None], weights=weights)
+    theirs, their_weights = pytorchs(ours)(
+        query, x, x, key_padding_mask=~MASK, average_attn_weights=False
+    )
+    assert_close(mine, theirs, **EXACT)
+    if weights:
+        assert_close(looked, their_weights, **EXACT)
+
+
+def test_the_two_forms_agree_forward_and_backward(x):
+    attention = SelfAttention(8, 2).double()
+    for options in ({"mask": MASK[:, None]}, {"causal": True}):
+        fused, _ = attention(x, **options)
+        readable, _ = attention(x, **options, weights=True)
+        assert_close(fused, readable, **EXACT)
+        parameters = (x, *attention.parameters())
+        for mine, theirs in zip(
+            torch.autograd.grad(fused.sin().sum(), parameters),
+            torch.autograd.grad(readable.sin().sum(), parameters),
+            strict=True,
+        ):
+            assert_close(mine, theirs, **EXACT)
+
+
+def test_steps_with_a_cache_equal_the_causal_pass(x):
+    attention = SelfAttention(8, 2).double()
+    whole, _ = attention(x, causal=True)
+    past = None
+    for t in range(5):
+        seen, past = attention.step(x[:, t : t + 1], past)
+        assert_close(seen[:, 0], whole[:, t], **EXACT)
+        assert past.key.shape == (2, 2, t + 1, 4)
+
+
+def test_heads_are_slices_of_the_features(x):
+    heads = split_heads(x, 2)
+    assert torch.equal(heads[:, 1], x[..., 4:])
+    assert torch.equal(merge_heads(heads), x)
+
+
+def test_dropout_drops_weights_in_training_only(x):
+    attention = SelfAttention(8, 2, dropout=0.5).double()
+    first, _ = attention.train()(x)
+    second, _ = attention(x)
+    assert not torch.equal(first, second)
+    first, _ = attention.eval()(x)
+    second, _ = attention(x)
+    assert torch.equal(first, second)
+
+
+def test_self_attention_does_not_know_the_order(x):
+    attention = SelfAttention(8, 2).double()
+    order = torch.tensor([3, 0, 4, 1, 2])
+    assert_close(attention(x[:, order])[0], attention(x)[0][:, order], **EXACT)
+
+
+def test_a_memory_may_have_another_width(x):
+    cross = CrossAttention(8, 2, memory_width=6).double()
+    memory = cross.prepare(torch.randn(2, 5, 6, dtype=torch.double))
+    assert cross(x, memory, MASK[:, None])[0].shape == x.shape
+
+
+def test_heads_must_divide_the_width():
+    for kind in (SelfAttention, lambda w, h: CrossAttention(w, h, memory_width=8)):
+        with pytest.raises(ValueError, match="width=8 does not split into heads=3"):
+            kind(8, 3)
+
+
+def test_masks_of_the_wrong_kind_or_shape_are_refused(x):
+    attention = SelfAttention(8, 2).double()
+    with pytest.raises(TypeError):
+        attention(x, MASK[:, None].double())
+    with pytest.raises(TypeError):
+        attention(x, MASK[:, None, :4])
