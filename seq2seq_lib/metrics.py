@@ -173,9 +173,8 @@ def _sacrebleu(
             "equally many, as in bleu(['a dog'], [['one dog', 'a dog']])."
         )
     streams = list(zip(*references, strict=True))  # all first references, all second …
-    return Score(
-        metric.corpus_score(outputs, streams).score, str(metric.get_signature())
-    )
+    value = metric.corpus_score(outputs, streams).score
+    return Score(value, str(metric.get_signature()))
 
 
 def _check(outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]) -> None:
@@ -243,7 +242,8 @@ def alignment_score(
             matrix too small for its word.
 
     >>> box = Alignment("box", ("B", "AA", "K", "S"), ((0,), (1,), (2,), (2,)))
-    >>> alignment_score([[[9, 1, 1], [9, 2, 1], [1, 1, 9], [1, 2, 3]]], [box]).share
+    >>> weights = torch.tensor([[9, 1, 1], [9, 2, 1], [1, 1, 9], [1, 2, 3]])
+    >>> alignment_score([weights], [box]).share
     0.75
     """
     if len(weights) != len(alignments):
@@ -269,11 +269,8 @@ def diagonal_baseline(alignments: Sequence[Alignment]) -> float:
         ValueError: there are no alignments.
     """
     line = [
-        [
-            (2 * t + 1) * len(a.word) // (2 * len(a.phonemes))
-            for t in range(len(a.phonemes))
-        ]
-        for a in alignments
+        [(2 * t + 1) * len(word) // (2 * len(sounds)) for t in range(len(sounds))]
+        for word, sounds, _ in alignments
     ]
     return _hits(line, alignments)
 

@@ -7,6 +7,9 @@ import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
+# Figures are drawn without a screen, on every system.
+os.environ.setdefault("MPLBACKEND", "agg")
+
 # Before the first import of the library, in every worker of pytest-xdist too: the
 # plugin option of jaxtyping never reaches the workers when it stands in pyproject.
 install_import_hook("seq2seq_lib", "beartype.beartype")

@@ -115,6 +115,12 @@ def test_a_batch_is_filled_as_far_as_the_budget_allows(budget, rows):
     assert max(map(len, plan)) == rows
 
 
+def test_a_long_batch_does_not_make_the_next_one_small():
+    long, short = Pair([4] * 9, [5]), Pair([4], [5, 5])
+    plan = Batches([long] * 2 + [short] * 6, budget=20).plan(0)
+    assert sorted(map(len, plan)) == [2, 6]
+
+
 def test_the_order_depends_on_seed_and_epoch_only():
     these = random_pairs(200)
     plan = Batches(these, budget=64, seed=1).plan(3)

@@ -65,7 +65,7 @@ def test_evaluate_refuses_another_split(trained, capsys):
         (["evaluate", "nowhere.safetensors"], "nowhere.safetensors"),
         (["evaluate", __file__], "is damaged or no safetensors file"),
         (
-            ["train", "reverse-rnn", "--device", "warp"],
+            ["train", "reverse-attention", "--device", "warp"],
             "--device warp cannot be used here",
         ),
     ],
@@ -92,7 +92,7 @@ def test_the_program_explains_itself():
         text=True,
         check=True,
     ).stdout
-    assert "reverse-rnn" in shown
+    assert "reverse-attention" in shown
     assert "goes on from its" in shown
 
 

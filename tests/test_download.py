@@ -253,8 +253,12 @@ class TestDownloading:
 
     def test_an_endless_answer_is_cut_off(self, file, cache, server):
         server.answers.append(Answer(content=CONTENT * 50, length=False))
-        with pytest.raises(ValueError, match="thrown away"):
+        with pytest.raises(ValueError, match="thrown away") as caught:
             fetch(file)
+        received = int(
+            re.search(r"has ([\d,]+) bytes", str(caught.value))[1].replace(",", "")
+        )
+        assert len(CONTENT) < received < 2 * len(CONTENT)
         assert visible(cache) == []
 
     def test_a_part_longer_than_what_the_server_has(self, file, cache, server):

@@ -30,6 +30,14 @@ def test_an_old_file_is_replaced_and_nothing_else_is_left(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
+def test_the_old_content_is_replaced_not_overwritten(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").hardlink_to(tmp_path / "file")
+    write_whole(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new"
+    assert (tmp_path / "link").read_text() == "old"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no file size limits there")
 @pytest.mark.parametrize("old", [None, "precious"])
 def test_a_full_disk_leaves_the_old_file(tmp_path, old):

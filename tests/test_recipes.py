@@ -100,7 +100,7 @@ def test_a_wrong_recipe_says_where(tmp_path, old, new, message):
 
 
 def test_an_unknown_recipe_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"no recipe 'revrese': .*reverse-rnn"):
+    with pytest.raises(ValueError, match=r"no recipe 'revrese': .*reverse-attention"):
         load_recipe("revrese")
 
 

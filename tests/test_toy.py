@@ -39,6 +39,7 @@ def test_repeats_begin_only_when_nothing_new_is_left():
     sources = [source for source, _ in examples]
     assert len(set(sources[:14])) == 14  # 2 + 4 + 8
     assert len(set(sources)) == 14
+    assert {len(source) for source in sources[14:]} == {1, 2, 3}
 
 
 def test_lengths_are_equally_likely():

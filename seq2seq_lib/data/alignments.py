@@ -81,12 +81,12 @@ def read_alignment(word: str, text: str) -> Alignment | None:
     letters: list[tuple[int, ...]] = []
     spelled = ""
     for group in text.split():
-        before, brace, behind = group.partition("}")
+        before, _, behind = group.partition("}")
         start, spelled = len(spelled), spelled + before.replace("|", "")
         sounds = [ARPABET.get(s.lstrip("ˈˌ"), "") for s in behind.split("|")]
         if behind == "_":
             sounds = []
-        if not brace or not all(sounds):
+        if not all(sounds):
             return None
         phonemes += sounds
         letters += [tuple(range(start, len(spelled)))] * len(sounds)

@@ -5,6 +5,7 @@ variable ``SEQ2SEQ_DATA`` names, then in the cache, and downloaded only then. Ot
 comes inside packages that ``seq2seq_lib[course]`` installs.
 """
 
+import errno
 import hashlib
 import importlib.util
 import os
@@ -177,8 +178,10 @@ def _alone(directory: Path) -> Iterator[None]:
                 try:
                     msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
                     break
-                except OSError:
-                    continue  # it gives up after ten seconds; a download takes longer
+                except OSError as error:
+                    # it gives up after ten seconds, but a download may take longer
+                    if error.errno != errno.EDEADLK:
+                        raise
         else:
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -195,8 +198,6 @@ class _LostError(Exception):
 def _download(file: RemoteFile, target: Path) -> None:
     """Complete the part file, verify it, and give it its final name."""
     part = target.with_name(f"{target.name}.part")
-    if _size(part) >= file.bytes and _mismatch(part, file):
-        part.unlink()  # not a beginning of this file
     for pause in (*PAUSES, None):
         have = _size(part)
         try:
@@ -211,7 +212,7 @@ def _download(file: RemoteFile, target: Path) -> None:
                 part.replace(target)
                 return
             part.unlink()
-            # The beginning may have come from elsewhere; a whole answer did not.
+            # What was there before may be to blame, but not for a whole answer.
             if pause is None or not have:
                 raise ValueError(
                     f"what {file.url} sent {wrong}; it was thrown away. Does a proxy "
@@ -240,7 +241,7 @@ def _receive(file: RemoteFile, part: Path, have: int) -> None:
         ) from error
     with response:
         # A server may ignore the range and send everything from the start.
-        goes_on = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        goes_on = response.status == HTTPStatus.PARTIAL_CONTENT
         have = have if goes_on else 0
         length = response.headers.get("Content-Length")
         promised = have + int(length) if length else file.bytes

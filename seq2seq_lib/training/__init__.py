@@ -3,6 +3,7 @@
 from seq2seq_lib.training.checkpoint import SavedModel, load_model, save_model
 from seq2seq_lib.training.config import Precision, TrainingConfig
 from seq2seq_lib.training.fit import fit
+from seq2seq_lib.training.gradients import gradient_norms
 from seq2seq_lib.training.history import History, Row
 from seq2seq_lib.training.loss import cross_entropy
 from seq2seq_lib.training.schedule import Schedule, learning_rate_factor
@@ -17,6 +18,7 @@ __all__ = [
     "TrainingConfig",
     "cross_entropy",
     "fit",
+    "gradient_norms",
     "learning_rate_factor",
     "load_model",
     "sampled_forward",

@@ -1,0 +1,107 @@
+"""Imports look backwards only, so that the library can be read from top to bottom."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).parent.parent / "seq2seq_lib"
+
+# The order in which a reader meets the modules; a package follows what it collects.
+READING_ORDER = """
+    files device seeds configuration
+    data.vocabulary data.batch data.download data.toy data.cmudict data.pronalsyl
+    data.multi30k data.alignments data
+    metrics
+    interface lookup recurrent convolutional rnn_seq2seq
+    training.loss training.schedule training.scheduled_sampling training.config
+    training.history training.checkpoint training.fit training.gradients training
+    search.hypothesis search.stepwise search.beam search.exhaustive search
+    evaluation
+    attention rnn_attention multi_head self_attention normalization positional
+    transformer_blocks transformer torch_transformer
+    recipes
+    plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
+    plotting.boxes plotting.trees plotting
+    notebook cli __main__
+""".split()
+SOURCES = {
+    ".".join(path.relative_to(LIBRARY).with_suffix("").parts): ast.parse(
+        path.read_text(encoding="utf-8")
+    )
+    for path in LIBRARY.rglob("*.py")
+}
+MODULES = {name.removesuffix(".__init__"): tree for name, tree in SOURCES.items()}
+MODULES.pop("__init__")
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """The full names of what a module imports, also inside its functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports hide where a name comes from"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_modules(tree: ast.Module) -> Iterator[str]:
+    """The modules of the library that a module imports from."""
+    for name in imported(tree):
+        package, _, rest = name.partition(".")
+        if package == LIBRARY.name:
+            # What is imported is a module, or a name inside of one.
+            yield rest if rest in MODULES else rest.rpartition(".")[0]
+
+
+def test_every_module_has_its_place_in_the_reading_order():
+    assert sorted(READING_ORDER) == sorted(MODULES)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_module_uses_only_what_the_reader_has_met(module):
+    place = READING_ORDER.index(module)
+    later = [m for m in own_modules(MODULES[module]) if READING_ORDER.index(m) >= place]
+    assert not later, f"{module} comes before {later}, which it imports"
+
+
+@pytest.mark.parametrize(
+    "package, only_user", [("matplotlib", "plotting"), ("IPython", "notebook")]
+)
+def test_one_module_alone_uses(package, only_user):
+    users = {
+        module.partition(".")[0]
+        for module, tree in MODULES.items()
+        if any(name.partition(".")[0] == package for name in imported(tree))
+    }
+    assert users <= {only_user}
+
+
+def device_names(tree: ast.Module) -> Iterator[str]:
+    """Devices that are chosen in the code, rather than compared with or passed in."""
+    compared = {
+        id(side)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for side in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "cuda":
+            yield f".cuda in line {node.lineno}"
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.partition(":")[0] in {"cuda", "mps", "cpu", "meta"}
+            and id(node) not in compared
+        ):
+            yield f"{node.value!r} in line {node.lineno}"
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"device"}))
+def test_devices_are_chosen_in_one_place(module):
+    assert list(device_names(MODULES[module])) == []
+
+
+def test_the_one_place_is_seen_by_the_test_above():
+    assert len(list(device_names(MODULES["device"]))) >= 3
