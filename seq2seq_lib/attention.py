@@ -15,18 +15,38 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 
+def check_mask(mask: Tensor, *, queries: int, keys: int) -> None:
+    """Refuse a mask of the wrong kind or shape, without reading its values.
+
+    Raises:
+        ValueError: the mask is not boolean, or its last two axes are not queries (or 1)
+            and keys.
+    """
+    if mask.dtype is not torch.bool:
+        raise ValueError(
+            f"mask has the type {mask.dtype}: expected torch.bool, True = may look. "
+            "Masks of nn.MultiheadAttention mean the opposite: give ~mask."
+        )
+    if mask.dim() < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, queries):
+        raise ValueError(
+            f"mask has the shape {tuple(mask.shape)}: its last two axes should be "
+            f"queries and keys, ({queries}, {keys}) or (1, {keys})."
+        )
+
+
 def masked_softmax(
     scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "*#B #T S"]
 ) -> Float[Tensor, "*B T S"]:
     """Softmax over the keys that may be looked at; the others get weight 0.
 
     Raises:
-        ValueError: the mask hides every key from some query, and there is nothing to
-            share the weight among.
+        ValueError: the mask does not fit, or hides every key from some query, so that
+            there is nothing to share the weight among.
 
     >>> masked_softmax(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
     tensor([[0.5000, 0.5000, 0.0000]])
     """
+    check_mask(mask, queries=scores.shape[-2], keys=scores.shape[-1])
     if not mask.any(dim=-1).all():
         raise ValueError("mask hides every key from some query; softmax needs one.")
     return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.attention import dot_product_attention
+from seq2seq_lib.attention import check_mask, dot_product_attention
 
 
 class KeyValue(NamedTuple):
@@ -86,7 +86,12 @@ class MultiHead(nn.Module):
             mask: ``True`` where a query may look; ``None`` for everywhere.
             causal: position t may only look at 0 … t.
             weights: also return how strongly each head looked where.
+
+        Raises:
+            ValueError: the mask is not boolean or does not fit.
         """
+        if mask is not None:
+            check_mask(mask, queries=query.shape[2], keys=memory.key.shape[2])
         if weights:
             return self._look_readably(query, memory, mask, causal=causal)
         seen = F.scaled_dot_product_attention(

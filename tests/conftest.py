@@ -2,19 +2,21 @@
 
 import os
 
+import matplotlib as mpl
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
-
-# Figures are drawn without a screen, on every system.
-os.environ.setdefault("MPLBACKEND", "agg")
 
 # Before the first import of the library, in every worker of pytest-xdist too: the
 # plugin option of jaxtyping never reaches the workers when it stands in pyproject.
 install_import_hook("seq2seq_lib", "beartype.beartype")
 
 from seq2seq_lib.device import devices  # noqa: E402
+
+# Figures need no screen here. Not by an environment variable, which the kernels of
+# notebooks would inherit.
+mpl.use("agg")
 
 # Two workers with two threads each would fight over two cores.
 if "PYTEST_XDIST_WORKER" in os.environ:

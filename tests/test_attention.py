@@ -1,5 +1,6 @@
 import math
 
+import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -113,8 +114,21 @@ def test_scores_between_different_widths():
         make_scores(ScoreKind.DOT, query_width=3, key_width=5)
 
 
-def test_a_mask_of_the_wrong_kind_or_shape_is_refused(query, key):
-    with pytest.raises(TypeError):
-        dot_product_attention(query, key, key, MASK.double())
-    with pytest.raises(TypeError):
-        dot_product_attention(query, key, key, MASK[..., :4])
+@pytest.mark.parametrize(
+    "mask, message",
+    [
+        (MASK.double(), r"type torch.float64: expected torch.bool, True = may look"),
+        (MASK.long(), r"type torch.int64: expected torch.bool"),
+        (
+            MASK[..., :4],
+            r"shape \(2, 1, 4\): .* queries and keys, \(4, 5\) or \(1, 5\)",
+        ),
+        (MASK.mT, r"shape \(2, 5, 1\)"),
+        (MASK[0, 0], r"shape \(5,\)"),
+    ],
+)
+def test_a_mask_that_does_not_fit_is_refused(query, key, mask, message, monkeypatch):
+    # readers have no checker of shapes to tell them
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=message):
+        dot_product_attention(query, key, key, mask)

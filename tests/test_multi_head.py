@@ -1,3 +1,4 @@
+import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -138,9 +139,15 @@ def test_heads_must_divide_the_width():
             kind(8, 3)
 
 
-def test_masks_of_the_wrong_kind_or_shape_are_refused(x):
-    attention = SelfAttention(8, 2).double()
-    with pytest.raises(TypeError):
-        attention(x, MASK[:, None].double())
-    with pytest.raises(TypeError):
-        attention(x, MASK[:, None, :4])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    "mask, message",
+    [
+        (MASK[:, None].double(), "expected torch.bool"),
+        (MASK[:, None, :4], r"queries and keys, \(5, 5\) or \(1, 5\)"),
+    ],
+)
+def test_a_mask_that_does_not_fit_is_refused(x, mask, message, weights, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=message):
+        SelfAttention(8, 2).double()(x, mask, weights=weights)
