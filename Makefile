@@ -47,7 +47,7 @@ lab: $(READY) ## open JupyterLab on the chapters
 test: $(READY) ## run all tests and re-execute every chapter
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
 ifneq ($(CHAPTERS),)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbval --nbval-current-env $(CHAPTERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbval --nbval-current-env $(CHAPTERS)
 endif
 
 .PHONY: test-slow
