@@ -50,6 +50,11 @@ ifneq ($(CHAPTERS),)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbval --nbval-current-env $(CHAPTERS)
 endif
 
+.PHONY: test-portable
+test-portable: ## run all tests as on another kind of CPU, with one thread
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
+	  OMP_NUM_THREADS=1 $(MAKE) test
+
 .PHONY: test-slow
 test-slow: $(READY) ## run the tests that take long
 	$(BIN)/python -m pytest -m slow

@@ -27,11 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, FloatingPointError) as error:
         print(f"seq2seq {options.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; the last checkpoint is kept", file=sys.stderr)
+        print("\nstopped", file=sys.stderr)
         return 130
 
 
@@ -139,6 +139,13 @@ def _evaluate(options: argparse.Namespace) -> int:
             "the splits overlap, so the score would mean nothing. Leave --corpus out "
             "to use the right one."
         )
+    if saved.split not in list(CorpusName):
+        raise ValueError(
+            f"{options.model} was trained on {saved.split!r}, which this command "
+            "cannot read: measure it with seq2seq_lib.evaluation.error_rates."
+        )
+    if options.words is not None and options.words < 1:
+        raise ValueError(f"--words {options.words}: expected at least 1.")
     corpus = load_corpus(CorpusName(saved.split))
     examples = getattr(corpus, options.part)[: options.words]
     rates = error_rates(saved, examples, search=search.search())

@@ -11,8 +11,17 @@ def best_device() -> torch.device:
 def devices() -> list[torch.device]:
     """Every kind of device this machine has, fastest first."""
     found = [torch.device("cpu")]
-    if torch.backends.mps.is_available():
+    if torch.backends.mps.is_available() and _has_memory("mps"):
         found.insert(0, torch.device("mps"))
     if torch.cuda.is_available():
         found.insert(0, torch.device("cuda"))
     return found
+
+
+def _has_memory(kind: str) -> bool:
+    """Virtual machines may show Apple's GPU and then refuse any memory on it."""
+    try:
+        torch.zeros(1, device=kind)
+    except RuntimeError:
+        return False
+    return True

@@ -22,13 +22,15 @@ def encode_sources(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> M
         sources: numbers of the symbols, without ``EOS``.
 
     Raises:
-        ValueError: there are no sources, or one is empty.
+        ValueError: there are no sources, or one is empty or holds ``PAD``.
     """
     if not sources or not all(sources):
         raise ValueError(
             f"{len(sources)} sources, {sum(not s for s in sources)} of them empty: "
             "expected at least one, and at least one symbol in each."
         )
+    if any(PAD in source for source in sources):
+        raise ValueError(f"a source holds {PAD}, the number of <pad>: leave it out.")
     source = pad([[*source, EOS] for source in sources]).to(model.device)
     with evaluating(model):
         memory: Memory = model.encoder(source, source != PAD)

@@ -143,7 +143,8 @@ class EncoderDecoder(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are; batches must be there too."""
-        return next(self.parameters()).device
+        tensors = (*self.parameters(), *self.buffers(), torch.empty(0))
+        return tensors[0].device
 
     def encode(self, batch: Batch) -> Memory:
         """The memory of a batch's sources."""
@@ -164,7 +165,8 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     training = [part for part in module.modules() if part.training]
     module.eval()
     try:
-        with torch.inference_mode():
+        # not inference_mode: what is computed here may be trained on later
+        with torch.no_grad():
             yield
     finally:
         for part in training:
@@ -186,10 +188,11 @@ class ModelConfig(ABC):
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
-            if type(value) is int and value < 1:
+            if type(value) is int and value < 1:  # all of them are sizes
                 raise ValueError(f"{name}={value}: expected at least 1.")
-            if type(value) is float and not 0 <= value < 1:
-                raise ValueError(f"{name}={value}: expected a share from 0 to below 1.")
+        dropout = getattr(self, "dropout", 0.0)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout={dropout}: expected a share from 0 to below 1.")
 
     def __init_subclass__(cls) -> None:
         ModelConfig.models[cls.__name__.removesuffix("Config")] = cls

@@ -92,8 +92,17 @@ class MultiHead(nn.Module):
         """
         if mask is not None:
             check_mask(mask, queries=query.shape[2], keys=memory.key.shape[2])
+            if mask.dim() != 3 or len(mask) not in (1, len(query)):
+                raise ValueError(
+                    f"mask has the shape {tuple(mask.shape)}: expected three axes, the "
+                    f"batch ({len(query)} or 1), queries and keys. Give mask[None] if "
+                    "it is the same for every row."
+                )
+        if causal and (weights or mask is not None):
+            allowed = causal_mask(query.shape[2], query.device)[None]
+            mask, causal = allowed if mask is None else allowed & mask, False
         if weights:
-            return self._look_readably(query, memory, mask, causal=causal)
+            return self._look_readably(query, memory, mask)
         seen = F.scaled_dot_product_attention(
             query,
             *memory,
@@ -108,18 +117,13 @@ class MultiHead(nn.Module):
         query: Float[Tensor, "B H T K"],
         memory: KeyValue,
         mask: Bool[Tensor, "#B #T S"] | None,
-        *,
-        causal: bool,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"]]:
-        queries, keys = query.shape[2], memory.key.shape[2]
-        allowed = query.new_ones(1, queries, keys, dtype=torch.bool)
-        if causal:
-            allowed = causal_mask(queries, query.device)[None]
-        if mask is not None:
-            allowed = allowed & mask
-        _, weights = dot_product_attention(query, *memory, allowed[:, None])
-        kept = F.dropout(weights, self.dropout, self.training)
-        return self.output(merge_heads(kept @ memory.value)), weights
+        if mask is None:
+            mask = query.new_ones(1, 1, memory.key.shape[2], dtype=torch.bool)
+        seen, weights = dot_product_attention(query, *memory, mask[:, None])
+        if self.training and self.dropout:
+            seen = F.dropout(weights, self.dropout) @ memory.value
+        return self.output(merge_heads(seen)), weights
 
 
 class SelfAttention(MultiHead):

@@ -10,7 +10,7 @@ def mixed_seed(*numbers: int) -> int:
     >>> mixed_seed(0, 1) == mixed_seed(0, 1), mixed_seed(0, 1) == mixed_seed(1, 0)
     (True, False)
     """
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) >> 1
 
 
 def generator(*numbers: int) -> torch.Generator:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.multi_head import CrossAttention, MultiHead, SelfAttention
@@ -54,7 +55,7 @@ def from_torch(theirs: nn.Transformer, model: EncoderDecoder) -> None:
     Raises:
         ValueError: sizes or choices differ.
     """
-    _checked(model)
+    _check_choices(_checked(model), theirs)
     pairs = list(_pairs(model, theirs))
     for ours, their in pairs:
         if ours.shape != their.shape:
@@ -65,6 +66,30 @@ def from_torch(theirs: nn.Transformer, model: EncoderDecoder) -> None:
     with torch.no_grad():
         for ours, their in pairs:
             ours.copy_(their)
+
+
+def _check_choices(config: TransformerConfig, theirs: nn.Transformer) -> None:
+    """Two models with the same weights are the same only if these agree too."""
+    layer: Any = theirs.encoder.layers[0]
+    ours = {
+        "heads": config.heads,
+        "pre-norm": config.order is NormOrder.PRE,
+        "activation": F.relu,
+        "epsilon": 1e-5,
+        "bias": True,
+    }
+    their = {
+        "heads": theirs.nhead,
+        "pre-norm": layer.norm_first,
+        "activation": layer.activation,
+        "epsilon": layer.norm1.eps,
+        "bias": layer.linear1.bias is not None,
+    }
+    if wrong := [name for name in ours if ours[name] != their[name]]:
+        raise ValueError(
+            f"nn.Transformer differs from our model in {', '.join(wrong)}: ours "
+            f"{[ours[name] for name in wrong]}, its {[their[name] for name in wrong]}."
+        )
 
 
 def _checked(model: EncoderDecoder) -> TransformerConfig:

@@ -243,3 +243,19 @@ def test_shapes_that_disagree(changes, complaint, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=complaint):
         Batch(**parts(**changes))
+
+
+@pytest.mark.parametrize(
+    "mask, message",
+    [
+        (torch.tensor([[True, False, True]]), "behind a hidden one in row 0: padding"),
+        (torch.tensor([[False, True, True]]), "behind a hidden one in row 0"),
+        (torch.tensor([[1, 1, 0]]), "source_mask has the type torch.int64: expected"),
+    ],
+)
+def test_padding_belongs_at_the_end(mask, message, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    ids = torch.tensor([[4, 5, 6]])
+    real = torch.ones(1, 3, dtype=torch.bool)
+    with pytest.raises(ValueError, match=message):
+        Batch(ids, mask, ids, ids, real)

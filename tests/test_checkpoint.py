@@ -1,5 +1,4 @@
 import pickle
-import resource
 import sys
 
 import pytest
@@ -131,6 +130,8 @@ def test_a_missing_file_says_its_name(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no file-size limit on Windows")
 def test_a_full_disk_leaves_the_old_file(tmp_path):
+    import resource
+
     path = tmp_path / "model.safetensors"
     save_model(path, saved())
     before = path.read_bytes()

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import subprocess
 import sys
@@ -6,6 +7,7 @@ import pytest
 from test_recipes import TINY
 
 from seq2seq_lib.cli import main
+from seq2seq_lib.training import load_model, save_model
 
 
 @pytest.fixture
@@ -100,3 +102,29 @@ def test_a_missing_command_is_an_error(capsys):
     with pytest.raises(SystemExit, match="2"):
         main([])
     assert "train" in capsys.readouterr().err
+
+
+def test_search_options_reach_the_search(trained, tiny, monkeypatch, tmp_path, capsys):
+    used = []
+
+    def record(saved, examples, *, search):
+        used.append(search.keywords)
+        return {}
+
+    monkeypatch.setattr("seq2seq_lib.cli.error_rates", record)
+    options = ["--width", "3", "--alpha", "0.5", "--max-length", "9"]
+    assert main(["evaluate", str(trained), *options]) == 0
+    assert (
+        main(["train", str(tiny), "--directory", str(trained.parent), "--quiet"]) == 0
+    )
+    assert used == [
+        {"width": 3, "alpha": 0.5, "max_length": 9},
+        {"width": 2, "alpha": 0.75, "max_length": 14},
+    ]
+
+
+def test_a_model_of_an_unknown_split_says_what_to_do(trained, capsys):
+    saved = load_model(trained)
+    save_model(trained, dataclasses.replace(saved, split="mine"))
+    assert main(["evaluate", str(trained)]) == 2
+    assert "trained on 'mine', which this command cannot" in capsys.readouterr().err

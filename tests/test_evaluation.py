@@ -79,6 +79,8 @@ def test_nothing_to_encode_is_refused(spelling):
         decode(spelling, ["ab", ""])
     with pytest.raises(ValueError, match="0 sources"):
         encode_sources(spelling.model, [])
+    with pytest.raises(ValueError, match="holds 0, the number of <pad>"):
+        encode_sources(spelling.model, [[4, 0, 5]])
     with pytest.raises(ValueError, match="no batches"):
         held_out_loss(spelling.model, [])
 

@@ -95,3 +95,11 @@ def test_plain_values_of_every_type_are_checked():
         ValueError, match=r"Options.name is 3: expected .* str, got int"
     ):
         from_mapping(Options, {"name": 3})
+
+
+def test_what_was_computed_while_evaluating_can_be_trained_on():
+    model, batch = build(CONFIGS["attention"]), example_batch()
+    with evaluating(model):
+        memory = model.encode(batch)
+    model.decoder(memory, batch.decoder_input).sum().backward()
+    assert model.decoder.output.weight.grad is not None

@@ -92,7 +92,7 @@ def device_names(tree: ast.Module) -> Iterator[str]:
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
-            and node.value.partition(":")[0] in {"cuda", "mps", "cpu", "meta"}
+            and node.value.partition(":")[0] in {"cuda", "mps", "cpu"}
             and id(node) not in compared
         ):
             yield f"{node.value!r} in line {node.lineno}"

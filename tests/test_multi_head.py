@@ -151,3 +151,22 @@ def test_a_mask_that_does_not_fit_is_refused(x, mask, message, weights, monkeypa
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=message):
         SelfAttention(8, 2).double()(x, mask, weights=weights)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_mask_without_batch_axis_is_refused(x, weights, monkeypatch):
+    # as two axes it could be read as one mask for each head
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"expected three axes, the batch \(2 or 1\)"):
+        SelfAttention(8, 2).double()(x, causal_mask(5), weights=weights)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 1e-9])
+def test_a_mask_and_causality_go_together(x, dropout):
+    attention = SelfAttention(8, 2, dropout=dropout).double().train()
+    fused, _ = attention(x, MASK[:, None], causal=True)
+    readable, weights = attention(x, MASK[:, None], causal=True, weights=True)
+    assert_close(fused, readable, rtol=0, atol=1e-6)
+    assert not weights[
+        ~(causal_mask(5) & MASK[:, None])[:, None].expand_as(weights)
+    ].any()

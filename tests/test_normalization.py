@@ -34,9 +34,15 @@ def test_batch_norm_equals_pytorch_on_unpadded_input(x, mask):
     ours, theirs = MaskedBatchNorm(8).double(), nn.BatchNorm1d(8, dtype=torch.double)
     for module in (ours, theirs):
         nn.init.uniform_(module.weight, 0.5, 1.5, torch.Generator().manual_seed(0))
+    x.requires_grad_()
     for step in range(3):
         mine, expected = ours(x + step, mask), theirs((x + step).mT).mT
         assert_close(mine, expected, **EXACT)
+        assert_close(
+            torch.autograd.grad(mine.sin().sum(), x),
+            torch.autograd.grad(expected.sin().sum(), x),
+            **EXACT,
+        )
     assert_close(ours.running_mean, theirs.running_mean, **EXACT)
     assert_close(ours.running_variance, theirs.running_var, **EXACT)
     assert_close(ours.eval()(x, mask), theirs.eval()(x.mT).mT, **EXACT)

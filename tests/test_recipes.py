@@ -90,6 +90,11 @@ def test_the_same_recipe_gives_the_same_model(tiny, tmp_path, device):
         ("width = 8", "widht = 8", r"unknown keys widht for RNNSeq2SeqConfig"),
         ("RNNSeq2Seq", "RNN", r"unknown model 'RNN': expected one of"),
         ("width = 8", "width = ", r"tiny.toml': Invalid value"),
+        ("width = 8", "width = 7", r"width=7 does not split into two directions"),
+        ("width = 2", "width = 0", r"width=0: a beam needs at least one prefix"),
+        ("max_length = 14", "max_length = 0", r"max_length=0 leaves no room"),
+        ('monitor = "wer"', 'monitor = "wre"', r"monitor='wre': a recipe measures wer"),
+        ("words = 20", "words = -5", r"development_words=-5: expected 0 or more"),
     ],
 )
 def test_a_wrong_recipe_says_where(tmp_path, old, new, message):
@@ -106,3 +111,10 @@ def test_an_unknown_recipe_lists_the_known_ones():
 
 def test_recipes_are_plain_enough_to_be_printed(tiny):
     assert json.loads(json.dumps(load_recipe(str(tiny)).model))["width"] == 8
+
+
+def test_evaluation_keeps_to_the_recipes_length(tmp_path, device):
+    path = tmp_path / "learned.toml"
+    model = 'model = "Transformer"\nwidth = 8\npositions = "learned"\nlongest = 16'
+    path.write_text(TINY.replace('model = "RNNSeq2Seq"\nwidth = 8', model))
+    train(load_recipe(str(path)), tmp_path / "run", device=device, progress=False)

@@ -1,3 +1,7 @@
+import warnings
+from collections import Counter
+from functools import partial
+
 import pytest
 import torch
 from models import CONFIGS, SIZES, SMALL, build, example_batch
@@ -105,11 +109,12 @@ def test_what_pytorch_does_not_offer_is_refused(options, message):
 
 
 def test_other_sizes_and_other_models_are_refused():
-    model = TransformerConfig(**SIZES, **SMALL).build()
+    plain = partial(nn.Transformer, batch_first=True)
+    model = TransformerConfig(**SIZES, **SMALL, order=NormOrder.POST).build()
     with pytest.raises(ValueError, match=r"2 \+ 2 layers, torch.nn.Transformer 1 \+ 1"):
-        from_torch(nn.Transformer(8, 2, 1, 1, 12, batch_first=True), model)
+        from_torch(plain(8, 2, 1, 1, 12), model)
     with pytest.raises(ValueError, match=r"shape \(48, 16\), ours \(24, 8\)"):
-        from_torch(nn.Transformer(16, 2, 2, 2, 12, batch_first=True), model)
+        from_torch(plain(16, 2, 2, 2, 12), model)
     with pytest.raises(ValueError, match=r"only a Transformer fits nn\.Transformer"):
         to_torch(build(CONFIGS["gru"]))
 
@@ -143,28 +148,49 @@ def test_tied_weights_are_one_tensor():
 
 
 def sites(config):
-    """The dropouts that act, by where they stand, on a model in training."""
-    found = set()
+    """How many dropouts act in each kind of place."""
+    found = Counter()
     for name, module in config.build().named_modules():
         if isinstance(module, nn.Dropout) and module.p > 0:
             part = name.split(".")
-            found.add("embedding" if "embedding" in part else part[-2].split("_")[-1])
+            found["embedding" if "embedding" in part else part[-2].split("_")[-1]] += 1
         if getattr(module, "dropout", 0.0) == 0.1:
-            found.add("attention weights")
+            found["attention weights"] += 1
     return found
 
 
 def test_dropout_stands_where_the_paper_or_pytorch_has_it():
+    # two encoder blocks with two sublayers each, two decoder blocks with three
     paper = TransformerConfig(**SIZES, **SMALL)
+    assert sites(paper) == {"embedding": 2, "residual": 10}
     torchs = TransformerConfig(**SIZES, **SMALL, dropout_sites=DropoutSites.TORCH)
-    assert sites(paper) == {"embedding", "residual"}
-    assert sites(torchs) == {"residual", "forward", "attention weights"}
-    theirs = nn.TransformerEncoderLayer(8, 2, dropout=0.1)
-    assert theirs.self_attn.dropout == 0.1
-    acting = [m for m in theirs.modules() if isinstance(m, nn.Dropout)]
-    block = torchs.build().encoder.blocks[0]
-    mine = [m for m in block.modules() if isinstance(m, nn.Dropout) and m.p > 0]
-    assert len(mine) == len(acting)
+    assert sites(torchs) == {"residual": 10, "forward": 4, "attention weights": 6}
+    theirs = to_torch(build(torchs))
+    dropouts = [m for m in theirs.modules() if isinstance(m, nn.Dropout)]
+    assert len(dropouts) == 10 + 4
+    attentions = [m for m in theirs.modules() if isinstance(m, nn.MultiheadAttention)]
+    assert [m.dropout for m in attentions] == [0.1] * 6
+
+
+@pytest.mark.parametrize(
+    "options, difference",
+    [
+        ({"nhead": 4}, "heads"),
+        ({"activation": "gelu"}, "activation"),
+        ({"layer_norm_eps": 1e-2}, "epsilon"),
+        ({"bias": False}, "bias"),
+        ({"norm_first": False}, "pre-norm"),
+    ],
+)
+def test_other_choices_are_refused(options, difference):
+    model = TransformerConfig(**SIZES, **SMALL).build()
+    sizes = {"d_model": 8, "nhead": 2, "dim_feedforward": 12, "norm_first": True}
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 2, "batch_first": True}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="enable_nested_tensor")
+        theirs = nn.Transformer(**(sizes | layers | options))
+    with pytest.raises(ValueError, match=f"differs from our model in {difference}"):
+        from_torch(theirs, model)
 
 
 def test_pre_and_post_norm_are_what_they_say():

@@ -111,6 +111,11 @@ class Batch:
                     f"{ids} is {tuple(shape)} and {mask} is {tuple(mask_shape)}: "
                     "expected the same two axes, batch and length, neither of them 0."
                 )
+            if getattr(self, mask).dtype is not torch.bool:
+                raise ValueError(
+                    f"{mask} has the type {getattr(self, mask).dtype}: expected "
+                    "torch.bool, True at real symbols."
+                )
         if self.decoder_input.shape != self.target.shape:
             raise ValueError(
                 f"decoder_input is {tuple(self.decoder_input.shape)}, target is "
@@ -127,7 +132,16 @@ class Batch:
 
     def _check_rows(self) -> None:
         for name in ("source_mask", "target_mask"):
-            empty = (~getattr(self, name).any(dim=1)).nonzero().flatten().tolist()
+            mask = getattr(self, name)
+            holes = (
+                (mask[:, 1:] & ~mask[:, :-1]).any(dim=1).nonzero().flatten().tolist()
+            )
+            if holes:
+                raise ValueError(
+                    f"{name} has a real symbol behind a hidden one in row {holes[0]}: "
+                    "padding belongs at the end of a row."
+                )
+            empty = (~mask.any(dim=1)).nonzero().flatten().tolist()
             if empty:
                 raise ValueError(
                     f"{name} hides every symbol of row {empty[0]}: a row needs at "
@@ -176,9 +190,7 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
-        moved = (
-            getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)
-        )
+        moved = (getattr(self, f.name).to(device) for f in fields(self))
         return Batch(*moved)
 
 
@@ -234,9 +246,9 @@ class Batches:
         shuffled = torch.randperm(len(groups), generator=random).tolist()
         return [groups[i] for i in shuffled]
 
-    def epoch(self, number: int) -> Iterator[Batch]:
-        """All pairs once, batch by batch."""
-        for rows in self.plan(number):
+    def epoch(self, number: int, *, start: int = 0) -> Iterator[Batch]:
+        """All pairs once, batch by batch, or from the batch ``start`` on."""
+        for rows in self.plan(number)[start:]:
             yield Batch.from_pairs([self.pairs[row] for row in rows])
 
 

@@ -69,7 +69,14 @@ def fetch(file: RemoteFile) -> Path:
     if found := find_local(file):
         return found
     target = _cached(file)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"{file.name} is not in SEQ2SEQ_DATA, and the cache {target.parent} cannot "
+            f"be used ({error.strerror}): put the file into a directory of your own "
+            "and set SEQ2SEQ_DATA to it."
+        ) from error
     with _alone(target.parent):
         # Another process may have finished the download while this one waited.
         if not target.exists() or _mismatch(target, file):

@@ -24,7 +24,8 @@ from seq2seq_lib.data import (
 from seq2seq_lib.evaluation import error_rates
 from seq2seq_lib.files import write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
-from seq2seq_lib.search import Search, beam_search
+from seq2seq_lib.search import Search, beam_search, greedy_search
+from seq2seq_lib.search.hypothesis import check_search
 from seq2seq_lib.training import History, SavedModel, TrainingConfig, fit, save_model
 
 
@@ -66,13 +67,19 @@ class DataConfig:
     seed: int = 0
     development_words: int = 0
 
+    def __post_init__(self) -> None:
+        if self.development_words < 0:
+            raise ValueError(
+                f"development_words={self.development_words}: expected 0 or more."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
     """How outputs are found when the model is evaluated.
 
     Attributes:
-        width: of the beam; 1 is greedy.
+        width: of the beam.
         alpha: exponent of the length in the score.
         max_length: symbols in an output, ``EOS`` included.
     """
@@ -80,6 +87,11 @@ class SearchConfig:
     width: int = 5
     alpha: float = 0.75
     max_length: int = 64
+
+    def __post_init__(self) -> None:
+        check_search(max_length=self.max_length, alpha=self.alpha)
+        if self.width < 1:
+            raise ValueError(f"width={self.width}: a beam needs at least one prefix.")
 
     def search(self) -> Search:
         """The search with these options filled in."""
@@ -110,7 +122,13 @@ class Recipe:
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
-        self.model_config(1, 1)  # a wrong entry is found before the data is read
+        # a wrong entry is found before the data is read
+        with torch.device("meta"):
+            self.model_config(1, 1).build()
+        if self.training.monitor not in ("", "wer", "per"):
+            raise ValueError(
+                f"monitor={self.training.monitor!r}: a recipe measures wer and per."
+            )
 
     def model_config(self, source_symbols: int, target_symbols: int) -> ModelConfig:
         """The model's configuration for vocabularies of these sizes."""
@@ -186,8 +204,10 @@ def train(
     )
     words = corpus.dev[: recipe.data.development_words or None]
 
+    search = partial(greedy_search, max_length=recipe.search.max_length)
+
     def evaluate(_: EncoderDecoder) -> dict[str, float]:
-        return error_rates(saved, words)
+        return error_rates(saved, words, search=search)
 
     history = fit(
         model,

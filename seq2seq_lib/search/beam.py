@@ -94,7 +94,7 @@ def beam_search(
             # nothing alive can score better than if all that follows were certain
             bounds = (totals[:, 0] / max_length**alpha).tolist()
             going = [
-                bound > _nth_score(finished[source], n_best)
+                bound > _nth_score(finished[source], n_best) or not finished[source]
                 for bound, source in zip(bounds, sources.tolist(), strict=True)
             ]
             if not any(going):

@@ -126,9 +126,9 @@ def keep_probable(
     keep = torch.ones_like(ranked, dtype=torch.bool)
     if top_k is not None:
         keep[:, top_k:] = False
-    if top_p is not None:
+    if top_p is not None and top_p < 1:
         before = ranked.exp().cumsum(dim=-1) - ranked.exp()
-        keep &= before < top_p
+        keep &= before < top_p - 1e-6  # what adding up many shares may be off by
     ranked = ranked.masked_fill(~keep, -torch.inf).log_softmax(dim=-1)
     return torch.empty_like(ranked).scatter(1, order, ranked)
 
@@ -154,8 +154,10 @@ def _walk(
             scores, state = decoder.step(token, state)  # R V
             token = choose(scores)
             said[rows, step] = token
-            gained = scores.new_zeros(len(memory))
-            gained[rows] = scores.gather(1, token[:, None])[:, 0]
+            # sums in half precision would lose what a step adds
+            exact = torch.promote_types(scores.dtype, torch.float)
+            gained = scores.new_zeros(len(memory), dtype=exact)
+            gained[rows] = scores.gather(1, token[:, None])[:, 0].to(exact)
             log_probabilities.append(gained)
             going = (token != EOS).nonzero()[:, 0]
             if not len(going):

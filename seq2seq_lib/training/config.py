@@ -58,6 +58,11 @@ class TrainingConfig:
         for name in ("steps", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected at least 1.")
+        for name in ("warmup", "weight_decay", "clip", "seed", "patience"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: expected 0 or more.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate={self.learning_rate}: expected above 0.")
         for name in ("label_smoothing", "scheduled_sampling"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected 0 to 1.")

@@ -6,11 +6,13 @@ as if nothing had happened.
 """
 
 import dataclasses
-import itertools
+import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -18,6 +20,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from seq2seq_lib.data.batch import Batch, Batches
+from seq2seq_lib.device import devices
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.seeds import mixed_seed
 from seq2seq_lib.training.checkpoint import (
@@ -66,12 +69,27 @@ def fit(
         FloatingPointError: the loss is no longer a number; the last checkpoint, from
             before, is kept.
     """
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("this model has no weights to train.")
     run = _Run(model, batches, config, evaluate, Path(directory) if directory else None)
-    gpus = [model.device] if model.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=gpus):
+    training = model.training
+    with _own_randomness():
         run.resume()
         run.train(progress=progress)
+    model.train(training)
     return run.history
+
+
+@contextmanager
+def _own_randomness() -> Iterator[None]:
+    """Put the random state of every device back afterwards."""
+    with ExitStack() as stack:
+        stack.enter_context(torch.random.fork_rng([]))
+        for device in devices():
+            if device.type != "cpu":
+                fork = torch.random.fork_rng(device_type=device.type)
+                stack.enter_context(fork)
+        yield
 
 
 class _Run:
@@ -118,9 +136,7 @@ class _Run:
         began = time.monotonic() - self.seconds
         with bar:
             while not self.finished():
-                started = self.epoch
-                epoch = self.batches.epoch(self.epoch)
-                for batch in itertools.islice(epoch, self.position, None):
+                for batch in self.batches.epoch(self.epoch, start=self.position):
                     self.learn(batch.to(self.model.device))
                     self.position += 1
                     bar.update()
@@ -131,7 +147,7 @@ class _Run:
                     if self.finished():
                         break
                 else:
-                    self.epoch, self.position = started + 1, 0
+                    self.epoch, self.position = self.epoch + 1, 0
         if self.best_weights:
             load_weights(self.model, self.best_weights, origin="the best evaluation")
 
@@ -184,18 +200,22 @@ class _Run:
     def mean_loss(self) -> float:
         mean = float(self.loss) / self.counted
         if not math.isfinite(mean):
-            kept = self.checkpoint is not None and self.checkpoint.exists()
-            raise FloatingPointError(
-                f"the loss is {mean} at step {self.step}: try a lower learning rate "
-                f"than {self.config.learning_rate}, a longer warm-up, or clipping. "
-                + (f"The last good checkpoint is {self.checkpoint}." if kept else "")
-            )
+            raise self.not_a_number(f"the loss is {mean}")
         return mean
+
+    def not_a_number(self, problem: str) -> FloatingPointError:
+        kept = self.checkpoint is not None and self.checkpoint.exists()
+        return FloatingPointError(
+            f"{problem} at step {self.step}: try a lower learning rate than "
+            f"{self.config.learning_rate}, a longer warm-up, or clipping. "
+            + (f"The last good checkpoint is {self.checkpoint}." if kept else "")
+        )
 
     def report(self) -> None:
         """Evaluate and save, when it is time to."""
         if self.due(self.config.evaluate_every):
-            metrics = dict(self.evaluate(self.model)) if self.evaluate else {}
+            measured = self.evaluate(self.model) if self.evaluate else {}
+            metrics = {name: float(value) for name, value in measured.items()}
             rate = self.optimizer.param_groups[0]["lr"]
             self.history.rows.append(
                 Row(
@@ -225,33 +245,41 @@ class _Run:
                 f"{sorted(rows[-1].metrics) or 'nothing'}: name one of those."
             )
         sign = -1 if self.config.higher_is_better else 1
-        best = self.history.best
-        if (
-            best is None
-            or sign * rows[-1].metrics[name] < sign * rows[best].metrics[name]
-        ):
+        scores = [sign * row.metrics[name] for row in rows]
+        best = math.inf if self.history.best is None else scores[self.history.best]
+        if scores[-1] < best:  # which a NaN never is
             self.history.best = len(rows) - 1
             self.best_weights = {
                 n: t.clone() for n, t in weights_of(self.model).items()
             }
 
+    @cached_property
     def identity(self) -> dict[str, str]:
         """What must be the same for a run to go on from a checkpoint."""
         config = self.model.config
-        data = {"pairs": len(self.batches.pairs), "budget": self.batches.budget}
+        content = json.dumps([tuple(pair) for pair in self.batches.pairs])
+        data = {
+            "pairs": len(self.batches.pairs),
+            "sha256": hashlib.sha256(content.encode()).hexdigest(),
+            "budget": self.batches.budget,
+            "seed": self.batches.seed,
+        }
         return {
             "model": config.to_json() if config else type(self.model).__name__,
             "training": json.dumps(dataclasses.asdict(self.config)),
-            "data": json.dumps(data | {"seed": self.batches.seed}),
+            "data": json.dumps(data),
         }
 
     def save(self, path: Path) -> None:
         if self.counted:
             self.mean_loss()  # raises rather than save what is no longer a number
+        weights = weights_of(self.model)
+        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+            raise self.not_a_number("a weight is infinite or not a number")
         state = self.optimizer.state_dict()["state"]
         tensors = {
             "loss": self.loss,
-            **{f"model.{n}": t for n, t in weights_of(self.model).items()},
+            **{f"model.{n}": t for n, t in weights.items()},
             **{f"best.{n}": t for n, t in self.best_weights.items()},
             **{f"optimizer.{i}.{n}": t for i in state for n, t in state[i].items()},
         }
@@ -261,7 +289,7 @@ class _Run:
         }
         header = {
             "format": RUN_FORMAT,
-            **self.identity(),
+            **self.identity,
             "position": json.dumps(position),
             "scaler": json.dumps(self.scaler.state_dict()),
             "history": self.history.to_json(),
@@ -269,10 +297,14 @@ class _Run:
         write_tensors(path, tensors, header)
 
     def resume(self) -> None:
-        if self.checkpoint is None or not self.checkpoint.exists():
+        if self.checkpoint is None:
+            return
+        for half_written in self.checkpoint.parent.glob(f".{CHECKPOINT}.*"):
+            half_written.unlink()  # a run was killed while it wrote this
+        if not self.checkpoint.exists():
             return
         tensors, header = read_tensors(self.checkpoint, RUN_FORMAT)
-        for name, expected in self.identity().items():
+        for name, expected in self.identity.items():
             if header[name] != expected:
                 raise ValueError(
                     f"{self.checkpoint} is a checkpoint of another run. Its {name} is "

@@ -19,7 +19,7 @@ def learning_rate_factor(
     """The share of the peak learning rate that step 0, 1, 2, … uses.
 
     It rises linearly over the first ``warmup`` steps. Then cosine and linear fall to
-    zero at the last step, and the inverse square root falls as in Vaswani et al.
+    zero behind the last step, and the inverse square root falls as in Vaswani et al.
     (2017): by half whenever the step number grows fourfold.
 
     >>> factors = [

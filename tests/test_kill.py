@@ -1,0 +1,139 @@
+"""A training that is killed outright goes on from its last checkpoint, bit for bit."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32",
+    reason="Windows has no SIGKILL; the files are written alike",
+)
+
+RECIPE = """
+[data]
+corpus = "toy-copy"
+budget = 256
+development_words = 20
+
+[model]
+model = "RNNSeq2Seq"
+width = 16
+
+[training]
+steps = 120
+learning_rate = 5e-3
+evaluate_every = 30
+checkpoint_every = 3
+monitor = "per"
+"""
+TRAIN = """
+import sys
+from seq2seq_lib.cli import main
+sys.exit(main(["train", sys.argv[1], "--directory", sys.argv[2], "--quiet"]))
+"""
+# Dies inside the writing of a file: when half of it is written, before it has its
+# name, or just after.
+DIE_WHILE_WRITING = """
+import os, signal, sys
+from pathlib import Path
+moment, countdown = sys.argv[3], int(sys.argv[4])
+
+def die_in(original):
+    def replacement(*arguments, **options):
+        global countdown
+        countdown -= 1
+        if countdown == 0 and moment == "half":
+            descriptor = arguments[0]
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
+        if countdown == 0 and moment != "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*arguments, **options)
+        if countdown == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return replacement
+
+if moment == "half":
+    os.fsync = die_in(os.fsync)
+else:
+    Path.replace = die_in(Path.replace)
+"""
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recipe") / "tiny.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def start(recipe, directory, code=TRAIN, *more):
+    # one thread: the order of sums, and so the last bits, must not vary
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(recipe), str(directory), *more],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(recipe, directory):
+    process = start(recipe, directory)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    history = json.loads((directory / "history.json").read_text())
+    for row in history["rows"]:
+        del row["seconds"]
+    return (directory / "model.safetensors").read_bytes(), history
+
+
+@pytest.fixture(scope="module")
+def unbroken(recipe, tmp_path_factory):
+    return finish(recipe, tmp_path_factory.mktemp("unbroken"))
+
+
+def kill_at_a_random_moment(recipe, directory, seed):
+    """Returns whether the process was still alive when it was killed."""
+    process = start(recipe, directory)
+    process.stderr.readline()  # it says where the run is kept, and begins
+    time.sleep(random.Random(seed).uniform(0, 3))
+    alive = process.poll() is None
+    process.kill()
+    process.communicate()
+    return alive
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment(recipe, unbroken, tmp_path, seed):
+    kill_at_a_random_moment(recipe, tmp_path, seed)
+    assert finish(recipe, tmp_path) == unbroken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 23))
+def test_killed_at_many_moments(recipe, unbroken, tmp_path, seed):
+    for again in range(2):
+        kill_at_a_random_moment(recipe, tmp_path, 100 * seed + again)
+    assert finish(recipe, tmp_path) == unbroken
+
+
+@pytest.mark.parametrize(
+    "moment, countdown", [("half", "1"), ("before", "7"), ("after", "7")]
+)
+def test_killed_while_a_checkpoint_is_written(
+    recipe, unbroken, tmp_path, moment, countdown
+):
+    process = start(recipe, tmp_path, DIE_WHILE_WRITING + TRAIN, moment, countdown)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert finish(recipe, tmp_path) == unbroken
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"checkpoint.safetensors", "model.safetensors", "history.json"}
