@@ -88,6 +88,10 @@ lock: $(READY) ## pin again from pyproject.toml
 	  --output-file requirements.lock pyproject.toml
 	@sed -i.bak -e 's/+cpu$$//' -e '/^#/d' -e '/^$$/d' requirements.lock && rm requirements.lock.bak
 
+.PHONY: bench
+bench: $(READY) ## time what the library does side by side with the alternatives
+	$(BIN)/python -m seq2seq_lib.bench
+
 .PHONY: clean
 clean: ## remove what was built, but not .venv
 	rm -rf book/_build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -25,6 +25,7 @@ READING_ORDER = """
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
     notebook cli __main__
+    bench.compare bench bench.forms bench.__main__
 """.split()
 SOURCES = {
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts): ast.parse(

@@ -1,0 +1,78 @@
+"""Timing several ways to do the same work, in turns on the same machine."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds for one round of work.
+
+    Attributes:
+        median: over all rounds.
+        low: the lower quartile.
+        high: the upper quartile.
+    """
+
+    median: float
+    low: float
+    high: float
+
+
+def compare(
+    contenders: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 15,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
+    """Let every contender work once a round, in turns, and time it.
+
+    Taking turns spreads whatever else the machine does evenly over all of them. One
+    round beforehand is not counted.
+
+    Args:
+        contenders: names, and what to run.
+        rounds: how often each one is timed, at least 3.
+        clock: tells the seconds.
+
+    Raises:
+        ValueError: fewer than three rounds, or nothing to compare.
+    """
+    if rounds < 3 or not contenders:
+        raise ValueError(
+            f"rounds={rounds} of {len(contenders)} contenders: quartiles need at least "
+            "3 rounds, and a comparison something to compare."
+        )
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for count in range(rounds + 1):
+        for name, work in contenders.items():
+            start = clock()
+            work()
+            if count:
+                seconds[name].append(clock() - start)
+    timings = {}
+    for name, values in seconds.items():
+        low, median, high = statistics.quantiles(values, n=4)
+        timings[name] = Timing(median, low, high)
+    return timings
+
+
+def table(timings: Mapping[str, Timing], *, baseline: str) -> str:
+    """The timings as text: how many times faster than the baseline each one is.
+
+    >>> timings = {"slow": Timing(0.2, 0.2, 0.4), "fast": Timing(0.1, 0.1, 0.1)}
+    >>> print(table(timings, baseline="slow"))
+    contender  median ms  quartiles ms    ratio
+    slow           200.0  200.0 to 400.0   1.00
+    fast           100.0  100.0 to 100.0   2.00
+    """
+    width = max(9, *map(len, timings))
+    lines = [f"{'contender':{width}}  median ms  quartiles ms    ratio"]
+    for name, timing in timings.items():
+        spread = f"{1000 * timing.low:.1f} to {1000 * timing.high:.1f}"
+        ratio = timings[baseline].median / timing.median
+        median = 1000 * timing.median
+        lines.append(f"{name:{width}}  {median:9.1f}  {spread:14} {ratio:6.2f}")
+    return "\n".join(lines)
