@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.attention import ScoreKind, make_scores
-from seq2seq_lib.interface import Decoder, DecoderState, EncoderDecoder, Memory
+from seq2seq_lib.interface import Decoder, DecoderState, Memory
 from seq2seq_lib.recurrent import CellKind, torch_recurrence
 from seq2seq_lib.rnn_seq2seq import Bridge, RNNSeq2SeqConfig, advance
 
@@ -147,18 +147,14 @@ class RNNAttentionConfig(RNNSeq2SeqConfig):
 
     scores: ScoreKind = ScoreKind.ADDITIVE
 
-    def build(self) -> EncoderDecoder:
-        """A fresh model of these sizes."""
-        return EncoderDecoder(
-            self.build_encoder(),
-            AttendingDecoder(
-                self.target_symbols,
-                memory_width=self.width,
-                width=self.width,
-                scores=self.scores,
-                kind=self.cell,
-                layers=self.layers,
-                dropout=self.dropout,
-            ),
-            config=self,
+    def build_decoder(self) -> Decoder:
+        """A fresh decoder alone."""
+        return AttendingDecoder(
+            self.target_symbols,
+            memory_width=self.width,
+            width=self.width,
+            scores=self.scores,
+            kind=self.cell,
+            layers=self.layers,
+            dropout=self.dropout,
         )

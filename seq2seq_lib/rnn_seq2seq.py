@@ -160,17 +160,17 @@ class RNNSeq2SeqConfig(ModelConfig):
 
     def build(self) -> EncoderDecoder:
         """A fresh model of these sizes."""
-        return EncoderDecoder(
-            self.build_encoder(),
-            RNNDecoder(
-                self.target_symbols,
-                memory_width=self.width,
-                width=self.width,
-                kind=self.cell,
-                layers=self.layers,
-                dropout=self.dropout,
-            ),
-            config=self,
+        return EncoderDecoder(self.build_encoder(), self.build_decoder(), config=self)
+
+    def build_decoder(self) -> Decoder:
+        """A fresh decoder alone."""
+        return RNNDecoder(
+            self.target_symbols,
+            memory_width=self.width,
+            width=self.width,
+            kind=self.cell,
+            layers=self.layers,
+            dropout=self.dropout,
         )
 
     def build_encoder(self) -> Encoder:
