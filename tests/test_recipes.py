@@ -91,7 +91,7 @@ def test_the_same_recipe_gives_the_same_model(tiny, tmp_path, device):
         ("RNNSeq2Seq", "RNN", r"unknown model 'RNN': expected one of"),
         ("width = 8", "width = ", r"tiny.toml': Invalid value"),
         ("width = 8", "width = 7", r"width=7 does not split into two directions"),
-        ("width = 2", "width = 0", r"width=0: a beam needs at least one prefix"),
+        ("width = 2", "width = 0", r"width=0: a beam needs to keep at least one"),
         ("max_length = 14", "max_length = 0", r"max_length=0 leaves no room"),
         ('monitor = "wer"', 'monitor = "wre"', r"monitor='wre': a recipe measures wer"),
         ("words = 20", "words = -5", r"development_words=-5: expected 0 or more"),

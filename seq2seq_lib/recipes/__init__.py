@@ -89,9 +89,7 @@ class SearchConfig:
     max_length: int = 64
 
     def __post_init__(self) -> None:
-        check_search(max_length=self.max_length, alpha=self.alpha)
-        if self.width < 1:
-            raise ValueError(f"width={self.width}: a beam needs at least one prefix.")
+        check_search(max_length=self.max_length, alpha=self.alpha, width=self.width)
 
     def search(self) -> Search:
         """The search with these options filled in."""

@@ -57,9 +57,7 @@ def beam_search(
     Raises:
         ValueError: an option is out of range.
     """
-    check_search(max_length=max_length, alpha=alpha)
-    if width < 1:
-        raise ValueError(f"width={width}: a beam needs to keep at least one prefix.")
+    check_search(max_length=max_length, alpha=alpha, width=width)
     if not 1 <= n_best <= width:
         raise ValueError(
             f"n_best={n_best} with width={width}: a beam finds between 1 and its width."

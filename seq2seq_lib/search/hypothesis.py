@@ -101,12 +101,14 @@ def length_score(log_probability: float, length: int, alpha: float) -> float:
     return log_probability / float(length**alpha)
 
 
-def check_search(*, max_length: int, alpha: float) -> None:
+def check_search(*, max_length: int, alpha: float, width: int = 1) -> None:
     """Refuse options that make no sense for any search."""
     if max_length < 1:
         raise ValueError(
             f"max_length={max_length} leaves no room for an output: use at least 1."
         )
+    if width < 1:
+        raise ValueError(f"width={width}: a beam needs to keep at least one prefix.")
     if not alpha >= 0:
         raise ValueError(
             f"alpha={alpha} must not be negative: 0 ranks by log-probability, 0.75 is "
