@@ -2,6 +2,9 @@
 
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -44,3 +47,33 @@ def write_whole(path: Path, content: bytes | str) -> None:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """Make a directory that appears only when all its files are written.
+
+    Gives a temporary directory beside ``path`` to write into, which takes the name
+    at the end. If anything goes wrong inside, nothing is left behind.
+
+    Args:
+        path: the directory to make; missing parents are made, and an empty one of
+            this name is taken.
+
+    Raises:
+        FileExistsError: there is something under this name already.
+    """
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+    if path.exists():
+        raise FileExistsError(
+            f"{path} exists already and is not touched: choose another name, or "
+            "remove it first."
+        )
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,9 @@
+"""Trained models for other engines: CTranslate2 and ONNX."""
+
+from seq2seq_lib.export.ctranslate2 import (
+    CTranslate2Model,
+    Quantization,
+    export_ctranslate2,
+)
+
+__all__ = ["CTranslate2Model", "Quantization", "export_ctranslate2"]
