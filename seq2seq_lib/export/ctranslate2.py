@@ -13,13 +13,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from seq2seq_lib.data.vocabulary import EOS, SPECIAL, Vocabulary
+from seq2seq_lib.data.vocabulary import SPECIAL, Vocabulary
 from seq2seq_lib.export.engine import engine
 from seq2seq_lib.files import new_directory
 from seq2seq_lib.multi_head import CrossAttention, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.positional import PositionKind, sinusoids
-from seq2seq_lib.search.hypothesis import Found, check_search, cut_at_end
+from seq2seq_lib.search.hypothesis import Found, Hypothesis, check_search, cut_at_end
 from seq2seq_lib.training.checkpoint import SavedModel
 from seq2seq_lib.transformer import (
     TransformerConfig,
@@ -102,7 +102,7 @@ def export_ctranslate2(
 def _check(saved: SavedModel) -> TransformerConfig:
     config = saved.model.config
     if not isinstance(config, TransformerConfig):
-        raise ValueError(
+        raise ValueError(  # noqa: TRY004, a reader's mistake
             f"CTranslate2 knows the Transformer only, and this model is configured by "
             f"{type(config).__name__}: export it to onnx, or use it as it is."
         )
@@ -216,7 +216,8 @@ class CTranslate2Model:
         patience comes closer to it, and costs time.
 
         Args:
-            sources: symbols, one sequence for each output.
+            sources: symbols of the source vocabulary, one sequence for each output;
+                what it does not know becomes ``UNK``.
             max_length: how many symbols an output may have, ``EOS`` included.
             width: W, how many prefixes are kept; 1 for greedy search.
             alpha: exponent of the length in the score.
@@ -240,7 +241,7 @@ class CTranslate2Model:
             [list(source) for source in sources],
             max_batch_size=rows,
             beam_size=width,
-            num_hypotheses=width if width > 1 else 1,
+            num_hypotheses=width,
             length_penalty=alpha,
             patience=patience,
             max_decoding_length=max_length,
@@ -250,7 +251,7 @@ class CTranslate2Model:
         )
         return [Found(self._hypotheses(result, alpha)) for result in results]
 
-    def _hypotheses(self, result: Any, alpha: float) -> list[Any]:
+    def _hypotheses(self, result: Any, alpha: float) -> list[Hypothesis]:
         found = []
         for symbols, score in zip(result.hypotheses, result.scores, strict=True):
             tokens = self.target_vocabulary.encode(symbols)
