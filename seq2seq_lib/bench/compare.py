@@ -21,13 +21,13 @@ class Timing:
     high: float
 
 
-def compare(
+def take_turns(
     contenders: Mapping[str, Callable[[], object]],
     *,
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, Timing]:
-    """Let every contender work once a round, in turns, and time it.
+) -> dict[str, list[float]]:
+    """Let every contender work once a round, in turns, and give its seconds by round.
 
     Taking turns spreads whatever else the machine does evenly over all of them. One
     round beforehand is not counted.
@@ -52,8 +52,18 @@ def compare(
             work()
             if count:
                 seconds[name].append(clock() - start)
+    return seconds
+
+
+def compare(
+    contenders: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 15,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
+    """Median and quartiles of contenders that take turns, as in ``take_turns``."""
     timings = {}
-    for name, values in seconds.items():
+    for name, values in take_turns(contenders, rounds=rounds, clock=clock).items():
         low, median, high = statistics.quantiles(values, n=4)
         timings[name] = Timing(median, low, high)
     return timings
