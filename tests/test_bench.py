@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from seq2seq_lib.bench import Timing, compare, table
+from seq2seq_lib.bench import Ratio, Timing, compare, ratios, table, threads
 from seq2seq_lib.bench.forms import attention_forms, recurrent_forms, transformer_forms
 
 
@@ -41,6 +41,19 @@ def test_ratios_are_to_the_baseline():
     rows = table(timings, baseline="slow").splitlines()
     assert rows[1].endswith("1.00")
     assert rows[2].endswith("3.00")
+
+
+def test_a_busy_round_does_not_change_the_ratios():
+    seconds = {"slow": [2.0, 20.0, 2.0, 6.0], "fast": [1.0, 10.0, 1.0, 3.0]}
+    found = ratios(seconds, baseline="slow")
+    assert found == {"slow": Ratio(1.0, 1.0, 1.0), "fast": Ratio(2.0, 2.0, 2.0)}
+
+
+def test_the_number_of_threads_is_put_back():
+    before = torch.get_num_threads()
+    with threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
 
 
 def test_too_few_rounds_are_refused():

@@ -2,8 +2,14 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
+
+Contenders = Mapping[str, Callable[[], object]]
+"""Names, and what each of them runs in its turn."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +27,34 @@ class Timing:
     high: float
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster than the baseline, round by round.
+
+    Attributes:
+        median: over all rounds.
+        low: the lower quartile.
+        high: the upper quartile.
+    """
+
+    median: float
+    low: float
+    high: float
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let PyTorch use this many threads inside, and as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def take_turns(
-    contenders: Mapping[str, Callable[[], object]],
+    contenders: Contenders,
     *,
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
@@ -55,18 +87,44 @@ def take_turns(
     return seconds
 
 
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median, the lower and the upper quartile.
+
+    >>> quartiles([3.0, 1.0, 2.0])
+    (2.0, 1.0, 3.0)
+    """
+    low, median, high = statistics.quantiles(values, n=4)
+    return median, low, high
+
+
+def ratios(
+    seconds: Mapping[str, Sequence[float]], *, baseline: str
+) -> dict[str, Ratio]:
+    """How many times faster than the baseline each contender was in the same round.
+
+    A round in which the machine was busy is slow for all of them: its ratios are as
+    good as any, which a ratio of medians would not make use of.
+
+    >>> ratios({"a": [2.0, 8.0, 4.0], "b": [1.0, 4.0, 2.0]}, baseline="a")["b"]
+    Ratio(median=2.0, low=2.0, high=2.0)
+    """
+    return {
+        name: Ratio(
+            *quartiles([b / s for b, s in zip(seconds[baseline], values, strict=True)])
+        )
+        for name, values in seconds.items()
+    }
+
+
 def compare(
-    contenders: Mapping[str, Callable[[], object]],
+    contenders: Contenders,
     *,
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Median and quartiles of contenders that take turns, as in ``take_turns``."""
-    timings = {}
-    for name, values in take_turns(contenders, rounds=rounds, clock=clock).items():
-        low, median, high = statistics.quantiles(values, n=4)
-        timings[name] = Timing(median, low, high)
-    return timings
+    seconds = take_turns(contenders, rounds=rounds, clock=clock)
+    return {name: Timing(*quartiles(values)) for name, values in seconds.items()}
 
 
 def table(timings: Mapping[str, Timing], *, baseline: str) -> str:

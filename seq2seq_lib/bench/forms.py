@@ -1,10 +1,9 @@
 """The readable forms that chapters show against those that training uses."""
 
-from collections.abc import Callable, Mapping
-
 import torch
 from torch import Tensor
 
+from seq2seq_lib.bench.compare import Contenders
 from seq2seq_lib.data.batch import Batch, Pair
 from seq2seq_lib.multi_head import SelfAttention, causal_mask
 from seq2seq_lib.recurrent import CellKind, GRUCell, torch_recurrence, unroll
@@ -16,8 +15,6 @@ from seq2seq_lib.transformer import (
     TransformerDecoder,
     TransformerEncoder,
 )
-
-Contenders = Mapping[str, Callable[[], object]]
 
 
 def attention_forms(
