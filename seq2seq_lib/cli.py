@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from seq2seq_lib.device import best_device
-from seq2seq_lib.evaluation import error_rates
 from seq2seq_lib.files import cache_directory
 from seq2seq_lib.recipes import (
     CorpusName,
@@ -20,6 +19,7 @@ from seq2seq_lib.recipes import (
     train,
 )
 from seq2seq_lib.training import load_model
+from seq2seq_lib.translation import measure
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser(
         "evaluate",
-        help="measure WER and PER of a trained model",
+        help="measure WER and PER, or BLEU and chrF, of a trained model",
         description="Measure a model on the split it was trained for. The test part "
         "is for the final model only: choose everything on the development part.",
     )
@@ -110,7 +110,7 @@ def _train(options: argparse.Namespace) -> int:
     print(f"{recipe.name} on {device.type}, kept in {directory}", file=sys.stderr)
     saved, history = train(recipe, directory, device=device, progress=not options.quiet)
     corpus = load_corpus(recipe.data.corpus)
-    rates = error_rates(saved, corpus.dev, search=recipe.search.search())
+    rates = measure(saved, corpus.dev, search=recipe.search.search())
     print(
         json.dumps(
             {
@@ -142,13 +142,13 @@ def _evaluate(options: argparse.Namespace) -> int:
     if saved.split not in list(CorpusName):
         raise ValueError(
             f"{options.model} was trained on {saved.split!r}, which this command "
-            "cannot read: measure it with seq2seq_lib.evaluation.error_rates."
+            "cannot read: measure it with seq2seq_lib.translation.measure."
         )
     if options.words is not None and options.words < 1:
         raise ValueError(f"--words {options.words}: expected at least 1.")
     corpus = load_corpus(CorpusName(saved.split))
     examples = getattr(corpus, options.part)[: options.words]
-    rates = error_rates(saved, examples, search=search.search())
+    rates = measure(saved, examples, search=search.search())
     print(
         json.dumps(
             {

@@ -122,45 +122,76 @@ class Score:
     Attributes:
         value: from 0 to 100, higher is better.
         signature: sacrebleu's description of every choice behind it.
+        interval: where 95 % of the scores of resampled corpora lie, if asked for.
     """
 
     value: float
     signature: str
+    interval: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} ({self.signature})"
+        between = "" if self.interval is None else " [{:.1f}, {:.1f}]"
+        return (
+            f"{self.value:.1f}{between.format(*self.interval or ())} ({self.signature})"
+        )
 
 
-def bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+def bleu(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int = 0
+) -> Score:
     """BLEU of a corpus: how many runs of one to four words the references share.
 
     Args:
         outputs: detokenized sentences.
         references: for every output one or more right sentences.
+        bootstrap: how often the corpus is resampled for the interval; 0 for none.
 
     Raises:
         ValueError: nothing to compare, or different numbers of outputs and references.
     """
-    return _sacrebleu(sacrebleu.BLEU(), outputs, references)
+    return _sacrebleu(sacrebleu.BLEU(), outputs, references, bootstrap)
 
 
-def chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+def word_bleu(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int = 0
+) -> Score:
+    """BLEU of lower-cased words, as tutorials often report it.
+
+    They compare lower-cased tokens of spaCy. Here sacrebleu's 13a rules cut the words,
+    which differ in few of them; the figures compare roughly, not to the decimal.
+
+    Args:
+        outputs: detokenized sentences.
+        references: for every output one or more right sentences.
+        bootstrap: how often the corpus is resampled for the interval; 0 for none.
+
+    Raises:
+        ValueError: nothing to compare, or different numbers of outputs and references.
+    """
+    return _sacrebleu(sacrebleu.BLEU(lowercase=True), outputs, references, bootstrap)
+
+
+def chrf(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int = 0
+) -> Score:
     """ChrF of a corpus: how many runs of one to six characters the references share.
 
     Args:
         outputs: detokenized sentences.
         references: for every output one or more right sentences.
+        bootstrap: how often the corpus is resampled for the interval; 0 for none.
 
     Raises:
         ValueError: nothing to compare, or different numbers of outputs and references.
     """
-    return _sacrebleu(sacrebleu.CHRF(), outputs, references)
+    return _sacrebleu(sacrebleu.CHRF(), outputs, references, bootstrap)
 
 
 def _sacrebleu(
     metric: sacrebleu.BLEU | sacrebleu.CHRF,
     outputs: Sequence[str],
     references: Sequence[Sequence[str]],
+    bootstrap: int,
 ) -> Score:
     _check_numbers(outputs, references)
     if (
@@ -173,8 +204,13 @@ def _sacrebleu(
             "equally many, as in bleu(['a dog'], [['one dog', 'a dog']])."
         )
     streams = list(zip(*references, strict=True))  # all first references, all second …
-    value = metric.corpus_score(outputs, streams).score
-    return Score(value, str(metric.get_signature()))
+    if not bootstrap:
+        value = metric.corpus_score(outputs, streams).score
+        return Score(value, str(metric.get_signature()))
+    score = metric.corpus_score(outputs, streams, n_bootstrap=bootstrap)
+    signature = str(metric.get_signature())
+    mean, half = float(score._mean), float(score._ci)  # noqa: SLF001, no other form
+    return Score(score.score, signature, (mean - half, mean + half))
 
 
 def _check(outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]) -> None:

@@ -7,6 +7,7 @@ import torch
 from models import CONFIGS, build, example_batch
 from torch import nn
 
+from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.training.checkpoint import (
@@ -37,6 +38,16 @@ def test_a_model_comes_back_as_it_was(name, tmp_path, device):
     assert loaded.split == "toy-copy"
     assert loaded.model.config == original.model.config
     assert not loaded.model.training
+
+
+def test_a_vocabulary_comes_back_as_its_kind(tmp_path):
+    pieces = SubwordVocabulary.train(["a dog", "a cat", "two dogs"] * 3, size=20)
+    model, letters = saved().model, saved().source_vocabulary
+    save_model(tmp_path / "model", SavedModel(model, letters, pieces, "toy-copy"))
+    loaded = load_model(tmp_path / "model")
+    assert loaded.source_vocabulary == letters
+    assert loaded.target_vocabulary == pieces
+    assert type(loaded.target_vocabulary) is SubwordVocabulary
 
 
 def test_the_same_model_makes_the_same_file(tmp_path):

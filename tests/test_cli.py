@@ -111,7 +111,7 @@ def test_search_options_reach_the_search(trained, tiny, monkeypatch, tmp_path, c
         used.append(search.keywords)
         return {}
 
-    monkeypatch.setattr("seq2seq_lib.cli.error_rates", record)
+    monkeypatch.setattr("seq2seq_lib.cli.measure", record)
     options = ["--width", "3", "--alpha", "0.5", "--max-length", "9"]
     assert main(["evaluate", str(trained), *options]) == 0
     assert (

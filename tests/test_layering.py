@@ -10,20 +10,23 @@ LIBRARY = Path(__file__).parent.parent / "seq2seq_lib"
 
 # The order in which a reader meets the modules; a package follows what it collects.
 READING_ORDER = """
-    files device seeds configuration
+    files device seeds configuration dropout
     data.vocabulary data.batch data.download data.toy data.cmudict data.pronalsyl
-    data.multi30k data.alignments data
+    data.subwords data.multi30k data.alignments data
     metrics
     interface lookup recurrent convolutional rnn_seq2seq
     training.loss training.schedule training.scheduled_sampling training.config
-    training.history training.checkpoint training.fit training.gradients training
+    training.objective training.threads training.distributed
+    training.history training.checkpoint training.state training.fit
+    training.gradients training
     search.hypothesis search.stepwise search.beam search.exhaustive search
     evaluation
     attention rnn_attention multi_head self_attention normalization positional
     transformer_blocks transformer torch_transformer
-    recipes
+    translation recipes
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
+    export.engine export.ctranslate2 export.onnx export
     notebook cli __main__
     bench.compare bench bench.forms bench.__main__
 """.split()

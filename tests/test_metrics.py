@@ -24,6 +24,7 @@ from seq2seq_lib.metrics import (
     exact_match,
     perplexity,
     phoneme_error_rate,
+    word_bleu,
     word_error_rate,
 )
 
@@ -208,8 +209,43 @@ class TestTranslation:
         assert metric(FIRST, references).value == pytest.approx(100)
         assert metric(["", "", ""], references).value == 0
 
+    def test_words_of_tutorials_have_no_capitals(self):
+        references = [[sentence.upper()] for sentence in FIRST]
+        score = word_bleu(OUTPUTS, references)
+        lower = [[sentence.lower()] for sentence in FIRST]
+        plain = bleu([output.lower() for output in OUTPUTS], lower)
+        assert score.value == pytest.approx(plain.value)
+        assert "case:lc" in score.signature
+        assert "tok:13a" in score.signature
+        assert bleu(OUTPUTS, references).value < score.value
+
+    def test_the_interval_is_the_one_sacrebleu_prints(self):
+        references = [[sentence] for sentence in FIRST]
+        score = bleu(OUTPUTS, references, bootstrap=200)
+        metric = sacrebleu.BLEU()
+        printed = metric.corpus_score(OUTPUTS, [FIRST], n_bootstrap=200)
+        signature = str(metric.get_signature())
+        text = printed.format(width=6, signature=signature, is_json=True)
+        theirs = json.loads(text)
+        low, high = score.interval
+        assert (low + high) / 2 == pytest.approx(theirs["confidence_mean"], abs=1e-5)
+        assert (high - low) / 2 == pytest.approx(theirs["confidence_var"], abs=1e-5)
+        assert score.signature == signature
+        assert "bs:200" in signature
+        assert score == bleu(OUTPUTS, references, bootstrap=200)  # the seed is fixed
+        assert score.value == bleu(OUTPUTS, references).value
+        assert bleu(OUTPUTS, references).interval is None
+
+    @pytest.mark.parametrize("metric", [bleu, word_bleu, chrf])
+    def test_the_interval_of_equal_sentences_is_a_point(self, metric):
+        same = ["two men play football in the park ."] * 20
+        low, high = metric(same, [[s] for s in same], bootstrap=50).interval
+        assert low == pytest.approx(high) == pytest.approx(100)
+
     def test_a_score_shows_its_signature(self):
         assert str(Score(38.449, "nrefs:1")) == "38.4 (nrefs:1)"
+        shown = str(Score(38.449, "nrefs:1", (37.06, 39.94)))
+        assert shown == "38.4 [37.1, 39.9] (nrefs:1)"
         assert f"version:{sacrebleu.__version__}" in str(bleu(["a"], [["a"]]))
 
     @pytest.mark.parametrize("metric", [bleu, chrf])

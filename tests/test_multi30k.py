@@ -4,7 +4,14 @@ import importlib
 import pytest
 
 from seq2seq_lib.data.download import find_local
-from seq2seq_lib.data.multi30k import FILES, Multi30kPart, multi30k
+from seq2seq_lib.data.multi30k import (
+    FILES,
+    Direction,
+    Multi30kPart,
+    multi30k,
+    multi30k_corpus,
+)
+from seq2seq_lib.data.vocabulary import UNK
 
 
 @pytest.mark.parametrize(
@@ -62,3 +69,34 @@ def test_both_sides_need_as_many_lines(write):
     write("eins\nzwei\n", "one\n")
     with pytest.raises(ValueError, match="shorter"):
         multi30k(Multi30kPart.VAL)
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    if not all(find_local(file) for files in FILES.values() for file in files):
+        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    return {direction: multi30k_corpus(direction) for direction in Direction}
+
+
+def test_a_corpus_of_each_direction(corpora):
+    forth, back = corpora["de-en"], corpora["en-de"]
+    assert (forth.name, back.name) == ("multi30k-de-en", "multi30k-en-de")
+    for part, size in (("train", 29_000), ("dev", 1_014), ("test", 1_000)):
+        assert len(getattr(forth, part)) == len(getattr(back, part)) == size
+    first, mirrored = forth.test[0], back.test[0]
+    assert first.source[0].startswith("Ein Mann mit einem")
+    assert first.references[0][0].startswith("A man in an orange hat")
+    assert mirrored.references == (first.source,)
+    assert (mirrored.source,) == first.references
+
+
+def test_both_directions_share_pieces_that_cover_the_sentences(corpora):
+    pieces = corpora["de-en"].source_vocabulary
+    assert len(pieces) == 4_000
+    for corpus in corpora.values():
+        assert corpus.source_vocabulary == corpus.target_vocabulary == pieces
+    for example in corpora["de-en"].train[:2_000]:
+        sentence = example.source[0]
+        assert pieces.text(pieces.encode(sentence)) == " ".join(sentence.split())
+    numbers = [n for e in corpora["de-en"].test for n in pieces.encode(e.source)]
+    assert numbers.count(UNK) < 5

@@ -94,6 +94,9 @@ def test_the_same_recipe_gives_the_same_model(tiny, tmp_path, device):
         ("width = 2", "width = 0", r"width=0: a beam needs to keep at least one"),
         ("max_length = 14", "max_length = 0", r"max_length=0 leaves no room"),
         ('monitor = "wer"', 'monitor = "wre"', r"monitor='wre': a recipe measures wer"),
+        ("toy-copy", "multi30k-de-en", r"monitor='wer': a recipe measures bleu and"),
+        ("steps = 4", "steps = 4\nhigher_is_better = true", r"'wer': lower is better"),
+        ("[data]", "start = 3\n[data]", r"start=3: expected the name of a file"),
         ("words = 20", "words = -5", r"development_words=-5: expected 0 or more"),
     ],
 )
@@ -118,3 +121,63 @@ def test_evaluation_keeps_to_the_recipes_length(tmp_path, device):
     model = 'model = "Transformer"\nwidth = 8\npositions = "learned"\nlongest = 16'
     path.write_text(TINY.replace('model = "RNNSeq2Seq"\nwidth = 8', model))
     train(load_recipe(str(path)), tmp_path / "run", device=device, progress=False)
+
+
+def test_a_translation_monitors_what_should_grow(tmp_path):
+    path = tmp_path / "tiny.toml"
+    text = TINY.replace("toy-copy", "multi30k-de-en").replace('"wer"', '"bleu"')
+    path.write_text(text)
+    with pytest.raises(ValueError, match="'bleu': higher is better"):
+        load_recipe(str(path))
+    path.write_text(text.replace("steps = 4", "steps = 4\nhigher_is_better = true"))
+    assert load_recipe(str(path)).training.monitor == "bleu"
+
+
+@pytest.fixture
+def second(tiny, tmp_path, device):
+    """A recipe that begins where another one ended, and that other's weights."""
+    run = tmp_path / "first"
+    saved, _ = train(load_recipe(str(tiny)), run, device=device, progress=False)
+
+    def write(old="", new=""):
+        text = TINY.replace("steps = 4", "steps = 1\nlearning_rate = 1e-9")
+        path = tmp_path / "second.toml"
+        start = f"start = '{run / 'model.safetensors'}'\n"
+        path.write_text(start + text.replace(old, new, 1))
+        return load_recipe(str(path))
+
+    return write, saved
+
+
+def test_a_recipe_can_begin_from_weights(second, tmp_path, device):
+    write, first = second
+    begun, _ = train(write(), tmp_path / "second", device=device, progress=False)
+    for ours, theirs in zip(
+        begun.model.parameters(), first.model.parameters(), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)
+        assert ours is not theirs
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("toy-copy", "toy-sort", "another split than the recipe: toy-copy, expected"),
+        ("width = 8", "width = 16", "another configuration than the recipe"),
+    ],
+)
+def test_weights_of_another_kind_are_no_beginning(
+    second, old, new, message, tmp_path, device
+):
+    write, _ = second
+    with pytest.raises(ValueError, match=message):
+        train(write(old, new), tmp_path / "second", device=device, progress=False)
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_recipe_that_begins_nowhere(tmp_path, device):
+    path = tmp_path / "tiny.toml"
+    path.write_text("start = 'nowhere.safetensors'\n" + TINY)
+    recipe = load_recipe(str(path))
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
+        train(recipe, tmp_path / "run", device=device, progress=False)

@@ -13,8 +13,9 @@ from seq2seq_lib.data.batch import (
 )
 from seq2seq_lib.data.cmudict import PHONEMES, VOWELS, cmudict
 from seq2seq_lib.data.download import RemoteFile, fetch
-from seq2seq_lib.data.multi30k import Multi30kPart, multi30k
+from seq2seq_lib.data.multi30k import Direction, Multi30kPart, multi30k, multi30k_corpus
 from seq2seq_lib.data.pronalsyl import pronalsyl
+from seq2seq_lib.data.subwords import SubwordVocabulary, read_vocabulary
 from seq2seq_lib.data.toy import ToyTask, toy_corpus, toy_examples, toy_vocabulary
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 
@@ -30,10 +31,12 @@ __all__ = [
     "Batch",
     "Batches",
     "Corpus",
+    "Direction",
     "Example",
     "Multi30kPart",
     "Pair",
     "RemoteFile",
+    "SubwordVocabulary",
     "ToyTask",
     "Vocabulary",
     "cmudict",
@@ -41,9 +44,11 @@ __all__ = [
     "fetch",
     "letter_alignments",
     "multi30k",
+    "multi30k_corpus",
     "pad",
     "padding_share",
     "pronalsyl",
+    "read_vocabulary",
     "toy_corpus",
     "toy_examples",
     "toy_vocabulary",

@@ -7,12 +7,25 @@ and education: they are downloaded by each reader, and never shipped.
 import gzip
 from enum import StrEnum
 
+from seq2seq_lib.data.batch import Corpus, Example
 from seq2seq_lib.data.download import RemoteFile, fetch
+from seq2seq_lib.data.subwords import SubwordVocabulary
 
 _ORIGIN = (
     "https://raw.githubusercontent.com/multi30k/dataset/"
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw"
 )
+
+
+PIECES = 4_000
+"""How many subwords both languages share."""
+
+
+class Direction(StrEnum):
+    """From which language into which."""
+
+    DE_EN = "de-en"
+    EN_DE = "en-de"
 
 
 class Multi30kPart(StrEnum):
@@ -80,6 +93,39 @@ def multi30k(part: Multi30kPart) -> list[tuple[str, str]]:
     """
     german, english = (_sentences(file) for file in FILES[part])
     return list(zip(german, english, strict=True))
+
+
+def multi30k_corpus(direction: Direction) -> Corpus:
+    """The sentence pairs as a corpus, cut into subwords learned from its train part.
+
+    A sentence stands in its example uncut, as one string: the vocabulary cuts it, and
+    translations are scored against it as it was written.
+
+    Args:
+        direction: which language is the source. Both directions share one vocabulary.
+
+    Raises:
+        ValueError: a file is not the one expected.
+        OSError: a file is not on disk and cannot be downloaded.
+    """
+    train = multi30k(Multi30kPart.TRAIN)
+    pieces = SubwordVocabulary.train(
+        (sentence for pair in train for sentence in pair), size=PIECES
+    )
+
+    def examples(pairs: list[tuple[str, str]]) -> list[Example]:
+        if direction is Direction.EN_DE:
+            pairs = [(english, german) for german, english in pairs]
+        return [Example((source,), ((target,),)) for source, target in pairs]
+
+    return Corpus(
+        name=f"multi30k-{direction}",
+        train=examples(train),
+        dev=examples(multi30k(Multi30kPart.VAL)),
+        test=examples(multi30k(Multi30kPart.TEST2016)),
+        source_vocabulary=pieces,
+        target_vocabulary=pieces,
+    )
 
 
 def _sentences(file: RemoteFile) -> list[str]:

@@ -15,18 +15,28 @@ from seq2seq_lib.configuration import from_mapping
 from seq2seq_lib.data import (
     Batches,
     Corpus,
+    Direction,
     ToyTask,
     cmudict,
     encode_pairs,
+    multi30k_corpus,
     pronalsyl,
     toy_corpus,
 )
-from seq2seq_lib.evaluation import error_rates
 from seq2seq_lib.files import write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.search import Search, beam_search, greedy_search
 from seq2seq_lib.search.hypothesis import check_search
-from seq2seq_lib.training import History, SavedModel, TrainingConfig, fit, save_model
+from seq2seq_lib.training import (
+    History,
+    SavedModel,
+    TrainingConfig,
+    fit,
+    load_model,
+    save_model,
+)
+from seq2seq_lib.training.checkpoint import load_weights, weights_of
+from seq2seq_lib.translation import measure
 
 
 class CorpusName(StrEnum):
@@ -34,9 +44,17 @@ class CorpusName(StrEnum):
 
     CMUDICT = "cmudict-course"
     PRONALSYL = "pronalsyl"
+    DE_EN = "multi30k-de-en"
+    EN_DE = "multi30k-en-de"
     COPY = "toy-copy"
     REVERSE = "toy-reverse"
     SORT = "toy-sort"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is measured on this data."""
+        translation = self.startswith("multi30k-")
+        return ("bleu", "chrf") if translation else ("wer", "per")
 
 
 def load_corpus(name: CorpusName) -> Corpus:
@@ -46,6 +64,8 @@ def load_corpus(name: CorpusName) -> Corpus:
             return cmudict()
         case CorpusName.PRONALSYL:
             return pronalsyl()
+        case CorpusName.DE_EN | CorpusName.EN_DE:
+            return multi30k_corpus(Direction(name.removeprefix("multi30k-")))
         case _:
             return toy_corpus(ToyTask(name.removeprefix("toy-")))
 
@@ -111,6 +131,8 @@ class Recipe:
         model: the model's name and sizes; the vocabularies' sizes come from the data.
         training: how to learn.
         search: how to evaluate.
+        start: a file with the weights to begin from, of the same model and split;
+            empty to begin from random ones.
     """
 
     name: str
@@ -118,14 +140,23 @@ class Recipe:
     model: Mapping[str, Any]
     training: TrainingConfig
     search: SearchConfig = field(default_factory=SearchConfig)
+    start: str = ""
 
     def __post_init__(self) -> None:
         # a wrong entry is found before the data is read
         with torch.device("meta"):
             self.model_config(1, 1).build()
-        if self.training.monitor not in ("", "wer", "per"):
+        monitor, metrics = self.training.monitor, self.data.corpus.metrics
+        if monitor not in ("", *metrics):
             raise ValueError(
-                f"monitor={self.training.monitor!r}: a recipe measures wer and per."
+                f"monitor={monitor!r}: a recipe measures {' and '.join(metrics)} on "
+                f"{self.data.corpus}."
+            )
+        higher = "bleu" in metrics
+        if monitor and self.training.higher_is_better is not higher:
+            raise ValueError(
+                f"higher_is_better={self.training.higher_is_better} with monitor="
+                f"{monitor!r}: {'higher' if higher else 'lower'} is better."
             )
 
     def model_config(self, source_symbols: int, target_symbols: int) -> ModelConfig:
@@ -165,6 +196,7 @@ def load_recipe(name: str) -> Recipe:
             model=tables.pop("model"),
             training=from_mapping(TrainingConfig, tables.pop("training")),
             search=from_mapping(SearchConfig, tables.pop("search", {})),
+            start=_file_name(tables.pop("start", "")),
             **tables,
         )
     except KeyError as error:
@@ -172,10 +204,16 @@ def load_recipe(name: str) -> Recipe:
     except TypeError as error:
         raise ValueError(
             f"recipe {name!r} has unknown tables {sorted(tables)}: expected data, "
-            "model, training and search."
+            "model, training and search, and above them at most start."
         ) from error
     except ValueError as error:
         raise ValueError(f"recipe {name!r}: {error}") from error
+
+
+def _file_name(start: object) -> str:
+    if type(start) is not str:
+        raise ValueError(f"start={start!r}: expected the name of a file.")
+    return start
 
 
 def train(
@@ -197,6 +235,8 @@ def train(
         corpus.target_vocabulary,
         corpus.name,
     )
+    if recipe.start:
+        _start(saved, recipe.start)
     pairs = encode_pairs(
         corpus.train, corpus.source_vocabulary, corpus.target_vocabulary
     )
@@ -205,7 +245,7 @@ def train(
     search = partial(greedy_search, max_length=recipe.search.max_length)
 
     def evaluate(_: EncoderDecoder) -> dict[str, float]:
-        return error_rates(saved, words, search=search)
+        return measure(saved, words, search=search)
 
     history = fit(
         model,
@@ -218,3 +258,20 @@ def train(
     save_model(directory / "model.safetensors", saved)
     write_whole(directory / "history.json", history.to_json())
     return saved, history
+
+
+def _start(saved: SavedModel, origin: str) -> None:
+    """Give a fresh model the weights of a file, if they were learned on the same."""
+    stored = load_model(origin, device=saved.model.device)
+    for what, has, expected in (
+        ("split", stored.split, saved.split),
+        ("configuration", stored.model.config, saved.model.config),
+        ("source vocabulary", stored.source_vocabulary, saved.source_vocabulary),
+        ("target vocabulary", stored.target_vocabulary, saved.target_vocabulary),
+    ):
+        if has != expected:
+            raise ValueError(
+                f"start={origin!r} has another {what} than the recipe: {has}, expected "
+                f"{expected}. Change the recipe, or leave start out."
+            )
+    load_weights(saved.model, weights_of(stored.model), origin=origin)

@@ -15,6 +15,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from seq2seq_lib.data.subwords import read_vocabulary
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.device import best_device
 from seq2seq_lib.files import write_whole
@@ -78,8 +79,8 @@ def load_model(path: Path | str, *, device: torch.device | None = None) -> Saved
     load_weights(model, tensors, origin=str(path))
     return SavedModel(
         model.to(device or best_device()).eval(),
-        Vocabulary.from_json(header["source_vocabulary"]),
-        Vocabulary.from_json(header["target_vocabulary"]),
+        read_vocabulary(header["source_vocabulary"]),
+        read_vocabulary(header["target_vocabulary"]),
         header["split"],
     )
 
