@@ -5,5 +5,12 @@ from seq2seq_lib.export.ctranslate2 import (
     Quantization,
     export_ctranslate2,
 )
+from seq2seq_lib.export.onnx import export_onnx, load_onnx
 
-__all__ = ["CTranslate2Model", "Quantization", "export_ctranslate2"]
+__all__ = [
+    "CTranslate2Model",
+    "Quantization",
+    "export_ctranslate2",
+    "export_onnx",
+    "load_onnx",
+]

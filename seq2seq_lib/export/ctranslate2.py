@@ -14,22 +14,14 @@ from typing import Any
 from torch import Tensor, nn
 
 from seq2seq_lib.data.vocabulary import SPECIAL, Vocabulary
-from seq2seq_lib.export.engine import engine
+from seq2seq_lib.export.engine import engine, position_table, transformer_parts
 from seq2seq_lib.files import new_directory
 from seq2seq_lib.multi_head import CrossAttention, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
-from seq2seq_lib.positional import PositionKind, sinusoids
 from seq2seq_lib.search.hypothesis import Found, Hypothesis, check_search, cut_at_end
 from seq2seq_lib.training.checkpoint import SavedModel
-from seq2seq_lib.transformer import (
-    TransformerConfig,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from seq2seq_lib.transformer import TransformerConfig
 from seq2seq_lib.transformer_blocks import Embedding, FeedForward
-
-POSITIONS = 1024
-"""How many sinusoidal positions are written: CTranslate2 reads no longer sources."""
 
 
 class Quantization(StrEnum):
@@ -56,10 +48,8 @@ def export_ctranslate2(
         ValueError: CTranslate2 is not installed, or its format cannot say this model.
         OSError: the directory cannot be written or holds something already.
     """
-    config = _check(saved)
-    encoder, decoder = saved.model.encoder, saved.model.decoder
-    assert isinstance(encoder, TransformerEncoder)
-    assert isinstance(decoder, TransformerDecoder)
+    config, encoder, decoder = transformer_parts(saved)
+    _check(config)
     spec = engine("ctranslate2.specs").TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
@@ -99,26 +89,17 @@ def export_ctranslate2(
         spec.save(str(temporary))
 
 
-def _check(saved: SavedModel) -> TransformerConfig:
-    config = saved.model.config
-    if not isinstance(config, TransformerConfig):
-        raise ValueError(  # noqa: TRY004, a reader's mistake
-            f"CTranslate2 knows the Transformer only, and this model is configured by "
-            f"{type(config).__name__}: export it to onnx, or use it as it is."
-        )
-    reasons = []
+def _check(config: TransformerConfig) -> None:
+    wrong = []
     if config.norm is not NormKind.LAYER:
-        reasons.append(f"norm={config.norm} (expected layer)")
-    if config.positions not in (PositionKind.SINUSOIDAL, PositionKind.LEARNED):
-        reasons.append(f"positions={config.positions} (expected sinusoidal or learned)")
+        wrong.append(f"norm={config.norm} (expected layer)")
     if config.order is NormOrder.POST and config.final_norm:
-        reasons.append("final_norm=True with order=post (expected False)")
-    if reasons:
+        wrong.append("final_norm=True after order=post (expected False)")
+    if wrong:
         raise ValueError(
-            f"the format of CTranslate2 cannot say {'; '.join(reasons)}: export the "
-            "model to onnx, or train one that has these choices."
+            f"the format of CTranslate2 cannot say {' and '.join(wrong)}: export this "
+            "model to onnx."
         )
-    return config
 
 
 def _numbers(tensor: Tensor) -> Any:
@@ -138,10 +119,7 @@ def _set_norm(spec: Any, layer: Normalization) -> None:
 
 def _set_embedding(side: Any, spec: Any, layer: Embedding) -> None:
     spec.weight = _numbers(layer.embedding.weight)
-    table = layer.positions.table
-    if layer.positions.kind is PositionKind.SINUSOIDAL:
-        table = sinusoids(POSITIONS, table.shape[1])
-    side.position_encodings.encodings = _numbers(table)
+    side.position_encodings.encodings = _numbers(position_table(layer))
 
 
 def _set_self_attention(spec: Any, layer: SelfAttention) -> None:
@@ -229,7 +207,7 @@ class CTranslate2Model:
             first; in the order of the sources.
 
         Raises:
-            ValueError: an option is out of range, or a source is empty.
+            ValueError: an option is out of range, or a source is empty or too long.
         """
         check_search(max_length=max_length, alpha=alpha, width=width)
         if not all(sources):
@@ -237,18 +215,25 @@ class CTranslate2Model:
                 f"{sum(not source for source in sources)} of {len(sources)} sources "
                 "are empty: expected at least one symbol in each."
             )
-        results = self.translator.translate_batch(
-            [list(source) for source in sources],
-            max_batch_size=rows,
-            beam_size=width,
-            num_hypotheses=width,
-            length_penalty=alpha,
-            patience=patience,
-            max_decoding_length=max_length,
-            min_decoding_length=0,
-            return_end_token=True,  # then the length in the score counts EOS too
-            return_scores=True,
-        )
+        try:
+            results = self.translator.translate_batch(
+                [list(source) for source in sources],
+                max_batch_size=rows,
+                beam_size=width,
+                num_hypotheses=width,
+                length_penalty=alpha,
+                patience=patience,
+                max_input_length=0,  # refuse what is too long rather than cut it
+                max_decoding_length=max_length,
+                min_decoding_length=0,
+                return_end_token=True,  # then the length in the score counts EOS too
+                return_scores=True,
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"CTranslate2 cannot search this ({error}): shorten the sources or "
+                f"max_length={max_length}."
+            ) from error
         return [Found(self._hypotheses(result, alpha)) for result in results]
 
     def _hypotheses(self, result: Any, alpha: float) -> list[Hypothesis]:
