@@ -1,4 +1,4 @@
-"""The command line: ``seq2seq train`` and ``seq2seq evaluate``."""
+"""The command line: ``seq2seq train``, ``seq2seq evaluate``, ``seq2seq export``."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from seq2seq_lib.device import best_device
+from seq2seq_lib.export import Quantization, export_ctranslate2, export_onnx
 from seq2seq_lib.files import cache_directory
 from seq2seq_lib.recipes import (
     CorpusName,
@@ -80,6 +81,23 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--words", type=int, help="only so many words (default: all)")
     _add_device(command)
     command.set_defaults(run=_evaluate)
+
+    command = commands.add_parser(
+        "export",
+        help="write a trained Transformer for another engine",
+        description="Write a trained Transformer with its vocabularies in the format "
+        "of CTranslate2, or as ONNX graphs of the encoder and of one decoder step.",
+    )
+    command.add_argument("model", type=Path, help="a model.safetensors file")
+    command.add_argument("directory", type=Path, help="where to; made by the export")
+    command.add_argument("--to", choices=("ctranslate2", "onnx"), required=True)
+    command.add_argument(
+        "--quantization",
+        choices=[kind.value for kind in Quantization],
+        default=Quantization.FLOAT32.value,
+        help="int8 is smaller and faster, but rounds; for ctranslate2 only",
+    )
+    command.set_defaults(run=_export)
     return parser
 
 
@@ -161,4 +179,20 @@ def _evaluate(options: argparse.Namespace) -> int:
             indent=2,
         )
     )
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    quantization = Quantization(options.quantization)
+    if options.to == "onnx" and quantization is not Quantization.FLOAT32:
+        raise ValueError(
+            f"--quantization {quantization} with --to onnx: these graphs are written "
+            "in float32 only. Leave it out, or use --to ctranslate2."
+        )
+    saved = load_model(options.model)
+    if options.to == "onnx":
+        export_onnx(saved, options.directory)
+    else:
+        export_ctranslate2(saved, options.directory, quantization=quantization)
+    print(f"{options.model} written to {options.directory}", file=sys.stderr)
     return 0
