@@ -435,7 +435,7 @@ def test_scheduled_sampling_grows_from_nothing(monkeypatch):
         shares.append(share)
         return model(batch)
 
-    module = importlib.import_module("seq2seq_lib.training.fit")
+    module = importlib.import_module("seq2seq_lib.training.objective")
     monkeypatch.setattr(module, "sampled_forward", record)
     config = TrainingConfig(steps=5, scheduled_sampling=0.5)
     fit(small_model(), small_batches(), config, progress=False)

@@ -19,7 +19,9 @@ class TrainingConfig:
     """How a model is trained.
 
     Attributes:
-        steps: how many batches to learn from.
+        steps: how many updates of the weights.
+        accumulate: how many batches are summed up for one update, for those that do
+            not fit into memory at once.
         learning_rate: the highest one.
         schedule: how it falls.
         warmup: over how many steps it rises first.
@@ -39,6 +41,7 @@ class TrainingConfig:
     """
 
     steps: int
+    accumulate: int = 1
     learning_rate: float = 1e-3
     schedule: Schedule = Schedule.COSINE
     warmup: int = 0
@@ -55,7 +58,7 @@ class TrainingConfig:
     higher_is_better: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("steps", "evaluate_every", "checkpoint_every"):
+        for name in ("steps", "accumulate", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected at least 1.")
         for name in ("warmup", "weight_decay", "clip", "seed", "patience"):

@@ -2,41 +2,38 @@
 
 The random numbers of a step depend on the seed and the number of the step only, and
 so does the order of the batches. A run that is stopped and resumed therefore goes on
-as if nothing had happened.
+as if nothing had happened, as long as it has as many threads and processes as before.
 """
 
-import dataclasses
-import hashlib
-import json
 import math
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from seq2seq_lib.data.batch import Batch, Batches
 from seq2seq_lib.device import devices
 from seq2seq_lib.interface import EncoderDecoder
-from seq2seq_lib.seeds import mixed_seed
-from seq2seq_lib.training.checkpoint import (
-    load_weights,
-    read_tensors,
-    weights_of,
-    write_tensors,
-)
+from seq2seq_lib.training.checkpoint import load_weights, weights_of
 from seq2seq_lib.training.config import Precision, TrainingConfig
+from seq2seq_lib.training.distributed import (
+    SharedGradients,
+    collected,
+    processes,
+    rank,
+    summed,
+)
 from seq2seq_lib.training.history import History, Row
-from seq2seq_lib.training.loss import cross_entropy
+from seq2seq_lib.training.objective import Objective
 from seq2seq_lib.training.schedule import learning_rate_factor
-from seq2seq_lib.training.scheduled_sampling import sampled_forward
-
-RUN_FORMAT = "seq2seq_lib run 1"
-CHECKPOINT = "checkpoint.safetensors"
+from seq2seq_lib.training.state import CHECKPOINT, RunState, identity
+from seq2seq_lib.training.threads import ThreadedGradients
 
 Evaluate = Callable[[EncoderDecoder], Mapping[str, float]]
 
@@ -77,7 +74,7 @@ def fit(
         run.resume()
         run.train(progress=progress)
     model.train(training)
-    return run.history
+    return run.state.history
 
 
 @contextmanager
@@ -106,11 +103,6 @@ class _Run:
         self.config = config
         self.evaluate = evaluate
         self.checkpoint = directory / CHECKPOINT if directory else None
-        self.history = History()
-        self.best_weights: dict[str, Tensor] = {}
-        self.step = self.epoch = self.position = self.counted = 0
-        self.seconds = 0.0
-        self.loss = torch.zeros((), device=model.device)  # summed since the last row
         decayed = [p for p in model.parameters() if p.requires_grad and p.dim() > 1]
         others = [p for p in model.parameters() if p.requires_grad and p.dim() <= 1]
         self.optimizer = torch.optim.AdamW(
@@ -124,81 +116,103 @@ class _Run:
         self.scaler = torch.amp.GradScaler(
             model.device.type, enabled=config.precision is Precision.FLOAT16
         )
+        loss = torch.zeros((), device=model.device)
+        self.state = RunState(model, self.optimizer, self.scaler, loss)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        return identity(self.model, self.batches, self.config)
+
+    def resume(self) -> None:
+        if self.checkpoint is None:
+            return
+        if rank() == 0:
+            for half_written in self.checkpoint.parent.glob(f".{CHECKPOINT}.*"):
+                half_written.unlink()  # a run was killed while it wrote this
+        if self.checkpoint.exists():
+            self.state.load(self.checkpoint, self.identity)
+        found = collected((self.state.step, self.identity))
+        if any(other != found[0] for other in found):
+            raise ValueError(
+                f"the processes disagree on the run in {self.checkpoint.parent}: they "
+                f"would go on from the steps {[step for step, _ in found]}. Give all "
+                "of them the same recipe, and a directory that all machines see."
+            )
+        if rank():
+            self.state.loss.zero_()  # the first process has the sum of all
 
     def train(self, *, progress: bool) -> None:
+        state, config = self.state, self.config
+        objective = Objective(self.model, config)
+        shared = processes() > 1
+        self.gradients = (SharedGradients if shared else ThreadedGradients)(objective)
         bar = tqdm(
-            total=self.config.steps,
-            initial=self.step,
-            disable=not progress,
+            total=config.steps,
+            initial=state.step,
+            disable=not progress or rank() > 0,
             unit="step",
             dynamic_ncols=True,
         )
-        began = time.monotonic() - self.seconds
+        began = time.monotonic() - state.seconds
         with bar:
             while not self.finished():
-                for batch in self.batches.epoch(self.epoch, start=self.position):
-                    self.learn(batch.to(self.model.device))
-                    self.position += 1
+                batches = self.batches.epoch(state.epoch, start=state.position)
+                while group := list(islice(batches, config.accumulate)):
+                    self.learn(group)
+                    state.position += len(group)
                     bar.update()
-                    if self.due(50) or self.due(self.config.evaluate_every):
+                    if self.due(50) or self.due(config.evaluate_every):
                         bar.set_postfix_str(f"loss {self.mean_loss():.3f}")
-                    self.seconds = time.monotonic() - began
+                    state.seconds = time.monotonic() - began
                     self.report()
                     if self.finished():
                         break
                 else:
-                    self.epoch, self.position = self.epoch + 1, 0
-        if self.best_weights:
-            load_weights(self.model, self.best_weights, origin="the best evaluation")
+                    state.epoch, state.position = state.epoch + 1, 0
+            if self.checkpoint and not bar.disable:
+                bar.write(f"kept in {self.checkpoint.parent}", file=sys.stderr)
+        if state.best_weights:
+            load_weights(self.model, state.best_weights, origin="the best evaluation")
 
     def finished(self) -> bool:
-        patience, best = self.config.patience, self.history.best
-        waited = len(self.history.rows) - 1 - best if best is not None else 0
-        return self.step >= self.config.steps or 0 < patience <= waited
+        history, patience = self.state.history, self.config.patience
+        waited = len(history.rows) - 1 - history.best if history.best is not None else 0
+        return self.state.step >= self.config.steps or 0 < patience <= waited
 
     def due(self, every: int) -> bool:
-        return self.step % every == 0 or self.step == self.config.steps
+        return self.state.step % every == 0 or self.state.step == self.config.steps
 
-    def learn(self, batch: Batch) -> None:
+    def learn(self, batches: Sequence[Batch]) -> None:
         """One step: loss, gradients, update."""
-        config, model = self.config, self.model
-        torch.manual_seed(mixed_seed(config.seed, self.step))
-        model.train()
-        share = config.scheduled_sampling * self.step / config.steps
-        with torch.autocast(
-            model.device.type,
-            dtype=getattr(torch, config.precision.value),
-            enabled=config.precision is not Precision.FLOAT32,
-        ):
-            outputs = sampled_forward(model, batch, share) if share else model(batch)
-        loss = cross_entropy(
-            outputs,
-            batch.target,
-            batch.target_mask,
-            label_smoothing=config.label_smoothing,
-        )
+        state, config = self.state, self.config
+        self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        state.loss += self.gradients.backward(
+            batches,
+            sampling=config.scheduled_sampling * state.step / config.steps,
+            seed=(config.seed, state.step),
+            scale=self.scaler.scale(torch.ones_like(state.loss)),
+        )
         self.scaler.unscale_(self.optimizer)
         if config.clip:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.loss += loss.detach()
-        self.counted += 1
-        self.step += 1
+        state.counted += 1
+        state.step += 1
 
     @property
     def learning_rate(self) -> float:
         config = self.config
         return config.learning_rate * learning_rate_factor(
-            config.schedule, self.step, warmup=config.warmup, steps=config.steps
+            config.schedule, self.state.step, warmup=config.warmup, steps=config.steps
         )
 
     def mean_loss(self) -> float:
-        mean = float(self.loss) / self.counted
+        """Of all processes since the last row; all of them have to ask."""
+        mean = float(summed(self.state.loss)) / self.state.counted
         if not math.isfinite(mean):
             raise self.not_a_number(f"the loss is {mean}")
         return mean
@@ -206,29 +220,29 @@ class _Run:
     def not_a_number(self, problem: str) -> FloatingPointError:
         kept = self.checkpoint is not None and self.checkpoint.exists()
         return FloatingPointError(
-            f"{problem} at step {self.step}: try a lower learning rate than "
+            f"{problem} at step {self.state.step}: try a lower learning rate than "
             f"{self.config.learning_rate}, a longer warm-up, or clipping. "
             + (f"The last good checkpoint is {self.checkpoint}." if kept else "")
         )
 
     def report(self) -> None:
         """Evaluate and save, when it is time to."""
+        state = self.state
         if self.due(self.config.evaluate_every):
             measured = self.evaluate(self.model) if self.evaluate else {}
             metrics = {name: float(value) for name, value in measured.items()}
-            rate = self.optimizer.param_groups[0]["lr"]
-            self.history.rows.append(
+            state.history.rows.append(
                 Row(
-                    self.step,
-                    self.epoch + 1,
+                    state.step,
+                    state.epoch + 1,
                     self.mean_loss(),
-                    rate,
-                    self.seconds,
-                    metrics,
+                    self.optimizer.param_groups[0]["lr"],
+                    state.seconds,
+                    collected(metrics)[0],  # so that all decide alike
                 )
             )
-            self.loss.zero_()
-            self.counted = 0
+            state.loss.zero_()
+            state.counted = 0
             self.keep_best()
         if self.checkpoint and (
             self.due(self.config.checkpoint_every) or self.finished()
@@ -236,99 +250,32 @@ class _Run:
             self.save(self.checkpoint)
 
     def keep_best(self) -> None:
-        name, rows = self.config.monitor, self.history.rows
+        name, history = self.config.monitor, self.state.history
         if not name:
             return
-        if name not in rows[-1].metrics:
+        if name not in history.rows[-1].metrics:
             raise ValueError(
                 f"monitor={name!r}, but evaluate returned "
-                f"{sorted(rows[-1].metrics) or 'nothing'}: name one of those."
+                f"{sorted(history.rows[-1].metrics) or 'nothing'}: name one of those."
             )
         sign = -1 if self.config.higher_is_better else 1
-        scores = [sign * row.metrics[name] for row in rows]
-        best = math.inf if self.history.best is None else scores[self.history.best]
+        scores = [sign * row.metrics[name] for row in history.rows]
+        best = math.inf if history.best is None else scores[history.best]
         if scores[-1] < best:  # which a NaN never is
-            self.history.best = len(rows) - 1
-            self.best_weights = {
+            history.best = len(scores) - 1
+            self.state.best_weights = {
                 n: t.clone() for n, t in weights_of(self.model).items()
             }
 
-    @cached_property
-    def identity(self) -> dict[str, str]:
-        """What must be the same for a run to go on from a checkpoint."""
-        config = self.model.config
-        content = json.dumps([tuple(pair) for pair in self.batches.pairs])
-        data = {
-            "pairs": len(self.batches.pairs),
-            "sha256": hashlib.sha256(content.encode()).hexdigest(),
-            "budget": self.batches.budget,
-            "seed": self.batches.seed,
-        }
-        return {
-            "model": config.to_json() if config else type(self.model).__name__,
-            "training": json.dumps(dataclasses.asdict(self.config)),
-            "data": json.dumps(data),
-        }
-
     def save(self, path: Path) -> None:
-        if self.counted:
+        state = self.state
+        if state.counted:
             self.mean_loss()  # raises rather than save what is no longer a number
-        weights = weights_of(self.model)
-        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+        weights = weights_of(self.model).values()
+        if not all(bool(tensor.isfinite().all()) for tensor in weights):
             raise self.not_a_number("a weight is infinite or not a number")
-        state = self.optimizer.state_dict()["state"]
-        tensors = {
-            "loss": self.loss,
-            **{f"model.{n}": t for n, t in weights.items()},
-            **{f"best.{n}": t for n, t in self.best_weights.items()},
-            **{f"optimizer.{i}.{n}": t for i in state for n, t in state[i].items()},
-        }
-        position = {
-            name: getattr(self, name)
-            for name in ("step", "epoch", "position", "counted", "seconds")
-        }
-        header = {
-            "format": RUN_FORMAT,
-            **self.identity,
-            "position": json.dumps(position),
-            "scaler": json.dumps(self.scaler.state_dict()),
-            "history": self.history.to_json(),
-        }
-        write_tensors(path, tensors, header)
-
-    def resume(self) -> None:
-        if self.checkpoint is None:
-            return
-        for half_written in self.checkpoint.parent.glob(f".{CHECKPOINT}.*"):
-            half_written.unlink()  # a run was killed while it wrote this
-        if not self.checkpoint.exists():
-            return
-        tensors, header = read_tensors(self.checkpoint, RUN_FORMAT)
-        for name, expected in self.identity.items():
-            if header[name] != expected:
-                raise ValueError(
-                    f"{self.checkpoint} is a checkpoint of another run. Its {name} is "
-                    f"{header[name]}, but this run has {expected}. Choose another "
-                    "directory, or delete that one to start over."
-                )
-
-        def under(prefix: str) -> dict[str, Tensor]:
-            return {
-                name.removeprefix(prefix): tensor.to(self.model.device)
-                for name, tensor in tensors.items()
-                if name.startswith(prefix)
-            }
-
-        load_weights(self.model, under("model."), origin=str(self.checkpoint))
-        self.best_weights = under("best.")
-        self.loss = tensors["loss"].to(self.model.device)
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in under("optimizer.").items():
-            number, _, key = name.partition(".")
-            state.setdefault(int(number), {})[key] = tensor
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
-        self.scaler.load_state_dict(json.loads(header["scaler"]))
-        self.history = History.from_json(header["history"])
-        for name, value in json.loads(header["position"]).items():
-            setattr(self, name, value)
+        # Sums depend on their order: this run goes on with what a resumed one has.
+        total = summed(state.loss)
+        state.loss = torch.zeros_like(total) if rank() else total
+        if rank() == 0:
+            state.save(path, self.identity)

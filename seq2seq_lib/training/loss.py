@@ -32,8 +32,22 @@ def cross_entropy(
     >>> cross_entropy(log_probabilities, torch.tensor([[0, 0]]), mask)
     tensor(0.6931)
     """
+    loss = summed_cross_entropy(
+        log_probabilities, target, mask, label_smoothing=label_smoothing
+    )
+    return loss / mask.sum()
+
+
+def summed_cross_entropy(
+    log_probabilities: Float[Tensor, "B T V"],
+    target: Int[Tensor, "B T"],
+    mask: Bool[Tensor, "B T"],
+    *,
+    label_smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """``cross_entropy`` before it is divided by the number of real symbols."""
     right = log_probabilities.gather(-1, target[..., None])[..., 0]  # B T
     if label_smoothing:
         right = right.lerp(log_probabilities.mean(dim=-1), label_smoothing)
     # where, not a product: the loss at padding may be infinite, and ∞ · 0 is not 0
-    return -torch.where(mask, right, 0).sum() / mask.sum()
+    return -torch.where(mask, right, 0).sum()

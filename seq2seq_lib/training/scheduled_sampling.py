@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.interface import EncoderDecoder
+from seq2seq_lib.seeds import thread_generator
 
 
 def sampled_forward(
@@ -31,9 +32,11 @@ def sampled_forward(
     state = model.decoder.init_state(model.encode(batch))
     token = batch.decoder_input[:, 0]
     steps = []
+    random = thread_generator()
     for gold in (*batch.decoder_input[:, 1:].unbind(1), token):  # the last is not read
         log_probabilities, state = model.decoder.step(token, state)
         steps.append(log_probabilities)
-        own = torch.rand(len(batch), device=gold.device) < probability
+        drawn = torch.rand(len(batch), generator=random, device=gold.device)
+        own = drawn < probability
         token = torch.where(own, log_probabilities.argmax(dim=-1), gold)
     return torch.stack(steps, dim=1)
