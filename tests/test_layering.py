@@ -23,12 +23,13 @@ READING_ORDER = """
     evaluation
     attention rnn_attention multi_head self_attention normalization positional
     transformer_blocks transformer torch_transformer
-    translation recipes
+    translation recipes results
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
     export.engine export.ctranslate2 export.onnx export
     notebook cli __main__
-    bench.compare bench bench.forms bench.__main__
+    bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
+    bench.forms bench.__main__
 """.split()
 SOURCES = {
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts): ast.parse(
