@@ -103,7 +103,8 @@ def _check(config: TransformerConfig) -> None:
 
 
 def _numbers(tensor: Tensor) -> Any:
-    return tensor.detach().float().cpu().numpy()
+    # a copy, because CTranslate2 quantizes in place
+    return tensor.detach().float().cpu().numpy().copy()
 
 
 def _set_linear(spec: Any, layer: nn.Linear) -> None:
