@@ -72,9 +72,18 @@ def dot_product_attention(
     Returns:
         the averages and the weights.
     """
-    scores = query @ key.mT / math.sqrt(query.shape[-1])  # *B T S
-    weights = masked_softmax(scores, mask)
+    weights = dot_product_weights(query, key, mask)
     return weights @ value, weights
+
+
+def dot_product_weights(
+    query: Float[Tensor, "*B T K"],
+    key: Float[Tensor, "*B S K"],
+    mask: Bool[Tensor, "*#B #T S"],
+) -> Float[Tensor, "*B T S"]:
+    """How well each key answers the query: softmax(Q Kᵀ / √K)."""
+    scores = query @ key.mT / math.sqrt(query.shape[-1])  # *B T S
+    return masked_softmax(scores, mask)
 
 
 class ScoreKind(StrEnum):

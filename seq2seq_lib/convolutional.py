@@ -6,6 +6,7 @@ Axes: B batch, S source, D width.
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import Encoder, Memory
 from seq2seq_lib.recurrent import Summary, summarize
 
@@ -47,7 +48,7 @@ class ConvolutionalEncoder(Encoder):
         self.summary = summary
         self.receptive_field = 1 + layers * (kernel - 1)
         self.embedding = nn.Embedding(symbols, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(width, width, kernel, padding="same") for _ in range(layers)
         )

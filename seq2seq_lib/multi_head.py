@@ -4,7 +4,7 @@ The readable form is what the chapter shows, and the one that can return its wei
 The fused form is what training uses.
 
 Axes: B batch, T queries, S keys, D width, H heads, K = D / H width of one head, M width
-of the memory.
+of the memory, R rows that are decoded, W of them for each source, U = T + 1.
 """
 
 from typing import NamedTuple
@@ -14,11 +14,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.attention import check_mask, dot_product_attention
+from seq2seq_lib.attention import check_mask, dot_product_weights
+from seq2seq_lib.dropout import Dropout
 
 
 class KeyValue(NamedTuple):
-    """What queries look at, one slice per head; a cache holds nothing else."""
+    """What queries look at, one slice per head."""
 
     key: Float[Tensor, "B H S K"]
     value: Float[Tensor, "B H S K"]
@@ -66,7 +67,7 @@ class MultiHead(nn.Module):
                 f"{width}."
             )
         self.heads = heads
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, width)
 
     def look(
@@ -98,17 +99,21 @@ class MultiHead(nn.Module):
                     f"batch ({len(query)} or 1), queries and keys. Give mask[None] if "
                     "it is the same for every row."
                 )
-        if causal and (weights or mask is not None):
+        drops = self.training and self.dropout.share > 0
+        # PyTorch's kernel for CPUs cannot drop weights
+        readably = weights or (drops and query.device.type == "cpu")
+        if causal and (readably or mask is not None):
             allowed = causal_mask(query.shape[2], query.device)[None]
             mask, causal = allowed if mask is None else allowed & mask, False
-        if weights:
-            return self._look_readably(query, memory, mask)
+        if readably:
+            seen, looked = self._look_readably(query, memory, mask)
+            return self.output(merge_heads(seen)), looked if weights else None
         seen = F.scaled_dot_product_attention(
             query,
             *memory,
             attn_mask=None if mask is None else mask[:, None],
             is_causal=causal,
-            dropout_p=self.dropout if self.training else 0.0,
+            dropout_p=self.dropout.share if drops else 0.0,
         )
         return self.output(merge_heads(seen)), None
 
@@ -117,13 +122,33 @@ class MultiHead(nn.Module):
         query: Float[Tensor, "B H T K"],
         memory: KeyValue,
         mask: Bool[Tensor, "#B #T S"] | None,
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"]]:
+    ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
         if mask is None:
             mask = query.new_ones(1, 1, memory.key.shape[2], dtype=torch.bool)
-        seen, weights = dot_product_attention(query, *memory, mask[:, None])
-        if self.training and self.dropout:
-            seen = F.dropout(weights, self.dropout) @ memory.value
-        return self.output(merge_heads(seen)), weights
+        weights = dot_product_weights(query, memory.key, mask[:, None])
+        return self.dropout(weights) @ memory.value, weights
+
+    def look_once(
+        self,
+        query: Float[Tensor, "B H W K"],
+        memory: KeyValue,
+        mask: Bool[Tensor, "B 1 1 S"] | None,
+    ) -> Float[Tensor, "R D"]:
+        """Let one position of each row look, the W rows of a source together.
+
+        The same as ``look``, without what a single position need not pay for. Here and
+        in the steps that call it, ``forward`` is used where a module would be called:
+        looking for hooks takes as long as the work on one row.
+        """
+        if self.training and self.dropout.share:
+            seen, _ = self._look_readably(
+                query, memory, None if mask is None else mask[:, 0]
+            )
+        else:
+            seen = F.scaled_dot_product_attention(query, *memory, attn_mask=mask)
+        batch, heads, rows, width = seen.shape
+        merged = seen.transpose(1, 2).reshape(batch * rows, heads * width)
+        return self.output.forward(merged)
 
 
 class SelfAttention(MultiHead):
@@ -161,35 +186,43 @@ class SelfAttention(MultiHead):
         Returns:
             what each position saw, and the weights if asked for.
         """
-        query, memory = self._project(x, start=0)
+        query, memory = self._project(x)
         return self.look(query, memory, mask, causal=causal, weights=weights)
 
     def step(
-        self, x: Float[Tensor, "B 1 D"], past: KeyValue | None
-    ) -> tuple[Float[Tensor, "B 1 D"], KeyValue]:
+        self, x: Float[Tensor, "R D"], past: Float[Tensor, "T R 2 H K"] | None
+    ) -> tuple[Float[Tensor, "R D"], Float[Tensor, "U R 2 H K"]]:
         """One new position looks at itself and at all before it, which are cached.
+
+        Args:
+            x: the new position of every row.
+            past: keys and values so far, oldest first, so that a new one is appended
+                without moving the others; ``None`` before the first step.
 
         Returns:
             what it saw, and the cache with its key and value added.
         """
-        start = 0 if past is None else past.key.shape[2]
-        query, memory = self._project(x, start=start)
-        if past is not None:
-            memory = KeyValue(
-                torch.cat([past.key, memory.key], dim=2),
-                torch.cat([past.value, memory.value], dim=2),
-            )
-        seen, _ = self.look(query, memory, mask=None)
-        return seen, memory
+        rows, width = x.shape
+        new = self.project.forward(x).view(1, rows, 3, self.heads, width // self.heads)
+        query = new[0, :, 0, :, None]  # R H 1 K
+        new = new[:, :, 1:]  # 1 R 2 H K
+        if self.turn is not None:
+            start = 0 if past is None else len(past)
+            query = self.turn(query, start=start)
+            key = self.turn(new[0, :, 0, :, None], start=start)[None, :, :, 0]
+            new = torch.stack([key, new[:, :, 1]], dim=2)
+        cache = new if past is None else torch.cat([past, new])
+        memory = KeyValue(*cache.permute(2, 1, 3, 0, 4).unbind(0))  # each R H T K
+        return self.look_once(query, memory, None), cache
 
     def _project(
-        self, x: Float[Tensor, "B T D"], *, start: int
+        self, x: Float[Tensor, "B T D"]
     ) -> tuple[Float[Tensor, "B H T K"], KeyValue]:
         query, key, value = (
             split_heads(part, self.heads) for part in self.project(x).chunk(3, dim=-1)
         )
         if self.turn is not None:
-            query, key = self.turn(query, start=start), self.turn(key, start=start)
+            query, key = self.turn(query), self.turn(key)
         return query, KeyValue(key, value)
 
 
@@ -230,3 +263,21 @@ class CrossAttention(MultiHead):
         """
         query = split_heads(self.query(x), self.heads)
         return self.look(query, memory, mask, weights=weights)
+
+    def step(
+        self,
+        x: Float[Tensor, "R D"],
+        memory: KeyValue,
+        mask: Bool[Tensor, "B 1 1 S"] | None,
+    ) -> Float[Tensor, "R D"]:
+        """One position of every row looks at its source, W rows in turn at each.
+
+        Args:
+            x: the new position of every row; R = B · W.
+            memory: keys and values of B sources.
+            mask: ``True`` where a row may look; ``None`` for everywhere.
+        """
+        query = self.query.forward(x).view(
+            len(memory.key), -1, self.heads, x.shape[1] // self.heads
+        )
+        return self.look_once(query.transpose(1, 2), memory, mask)

@@ -62,13 +62,14 @@ class Normalization(nn.Module):
                 self.norm = nn.LayerNorm(width)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B T D"]:
+        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None = None
+    ) -> Float[Tensor, "*B D"]:
         """Normalize; without a mask every position is real."""
+        # forward, not a call: hooks would cost as much as the work on a single row
         if self.kind is NormKind.BATCH:
-            normalized: Tensor = self.norm(x, mask)
+            normalized: Tensor = self.norm.forward(x, mask)
         else:
-            normalized = self.norm(x)
+            normalized = self.norm.forward(x)
         return normalized
 
 
@@ -83,6 +84,7 @@ class MaskedBatchNorm(nn.Module):
         momentum: how far the running averages move at each step.
     """
 
+    needs_whole_batch = True  # its rows cannot be divided among threads
     running_mean: Tensor
     running_variance: Tensor
 
@@ -98,8 +100,8 @@ class MaskedBatchNorm(nn.Module):
         self.register_buffer("running_variance", torch.ones(width))
 
     def forward(
-        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"] | None
-    ) -> Float[Tensor, "B T D"]:
+        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None
+    ) -> Float[Tensor, "*B D"]:
         """Normalize; padding has no part in the statistics."""
         if self.training:
             mean, variance = self._statistics(x, mask)
@@ -109,14 +111,15 @@ class MaskedBatchNorm(nn.Module):
         return (x - mean) * scale + self.bias
 
     def _statistics(
-        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"] | None
+        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None
     ) -> tuple[Float[Tensor, " D"], Float[Tensor, " D"]]:
         real = (
             torch.ones_like(x[..., :1]) if mask is None else mask[..., None].to(x.dtype)
         )
         count = real.sum()
-        mean = (x * real).sum(dim=(0, 1)) / count
-        variance = ((x - mean).square() * real).sum(dim=(0, 1)) / count
+        positions = tuple(range(x.dim() - 1))  # every axis but the features'
+        mean = (x * real).sum(dim=positions) / count
+        variance = ((x - mean).square() * real).sum(dim=positions) / count
         with torch.no_grad():  # the running variance is unbiased, as PyTorch's is
             self.running_mean.lerp_(mean, self.momentum)
             unbiased = variance * count / (count - 1).clamp(min=1)

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import Encoder, Memory
 
 CellState = tuple[Tensor, ...]
@@ -187,7 +188,7 @@ class Recurrent(nn.Module):
                 f"width={width} does not split into two directions: pick an even one."
             )
         directions = 2 if bidirectional else 1
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
             nn.ModuleList(
                 torch_recurrence(
@@ -278,7 +279,7 @@ class RecurrentEncoder(Encoder):
         self.bidirectional = bidirectional
         self.summary = summary
         self.embedding = nn.Embedding(symbols, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.recurrent = Recurrent(
             kind,
             inputs=width,

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.attention import ScoreKind, make_scores
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import Decoder, DecoderState, Memory
 from seq2seq_lib.recurrent import CellKind, torch_recurrence
 from seq2seq_lib.rnn_seq2seq import Bridge, RNNSeq2SeqConfig, advance
@@ -67,7 +68,7 @@ class AttendingDecoder(Decoder):
         self.embedding = nn.Embedding(symbols, width)
         self.bridge = Bridge(memory_width, kind=kind, layers=layers, width=width)
         self.scores = make_scores(scores, query_width=width, key_width=memory_width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.recurrence = torch_recurrence(
             kind,
             inputs=width + memory_width,

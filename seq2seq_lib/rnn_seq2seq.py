@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.convolutional import ConvolutionalEncoder
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import (
     Decoder,
     DecoderState,
@@ -101,7 +102,7 @@ class RNNDecoder(Decoder):
         self.memory_width = memory_width
         self.embedding = nn.Embedding(symbols, width)
         self.bridge = Bridge(memory_width, kind=kind, layers=layers, width=width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.recurrence = torch_recurrence(
             kind,
             inputs=width,

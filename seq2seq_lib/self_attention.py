@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.attention import ScoreKind
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import Encoder, EncoderDecoder, Memory, ModelConfig
 from seq2seq_lib.multi_head import SelfAttention
 from seq2seq_lib.recurrent import Summary, summarize
@@ -44,7 +45,7 @@ class SelfAttentionEncoder(Encoder):
         super().__init__()
         self.width = width
         self.embedding = nn.Embedding(symbols, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(SelfAttention(width, heads) for _ in range(layers))
 
     def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:

@@ -1,13 +1,14 @@
 """Chapters 10 and 11: the Transformer.
 
 Axes: B batch, S source, T target, D width, H heads, K width of one head, M width of
-the memory, V vocabulary, R rows kept.
+the memory, V vocabulary, R rows that are decoded, W of them for each source.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -203,26 +204,37 @@ def initialize(*modules: nn.Module) -> None:
 
 @dataclass(frozen=True)
 class TransformerState(DecoderState):
-    """The key–value caches of every block, and the mask of the source.
+    """The key–value caches of every block, and the mask of the sources.
+
+    Rows that continue the same source, as those of a beam do, stand together and share
+    its keys and values.
 
     Attributes:
         past: keys and values of the target so far; ``None`` before the first step.
-        memory: keys and values of the source.
-        mask: ``True`` at real source positions.
+        memory: keys and values of the sources.
+        mask: ``True`` at real source positions; ``None`` if there is no padding.
+        rows: W, how many rows each source has.
     """
 
-    past: tuple[KeyValue, ...] | None
+    past: tuple[Float[Tensor, "T R 2 H K"], ...] | None
     memory: tuple[KeyValue, ...]
-    mask: Bool[Tensor, "B S"]
+    mask: Bool[Tensor, "B 1 1 S"] | None
+    rows: int = 1
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "TransformerState":
         """Keep these batch rows, in this order."""
-
-        def keep(caches: tuple[KeyValue, ...]) -> tuple[KeyValue, ...]:
-            return tuple(KeyValue(k[rows], v[rows]) for k, v in caches)
-
-        past = None if self.past is None else keep(self.past)
-        return TransformerState(past, keep(self.memory), self.mask[rows])
+        past = self.past and tuple(cache.index_select(1, rows) for cache in self.past)
+        sources = [row // self.rows for row in rows.tolist()]
+        kept = list(dict.fromkeys(sources))
+        share, rest = divmod(len(sources), max(1, len(kept)))
+        if rest or sources != [source for source in kept for _ in range(share)]:
+            kept, share = sources, 1  # not in groups: every row has its own copy
+        if kept == list(range(len(self.memory[0].key))):
+            return TransformerState(past, self.memory, self.mask, share)
+        index = torch.tensor(kept, device=rows.device)
+        memory = tuple(KeyValue(k[index], v[index]) for k, v in self.memory)
+        mask = None if self.mask is None else self.mask[index]
+        return TransformerState(past, memory, mask, share)
 
 
 class TransformerDecoder(Decoder):
@@ -252,7 +264,8 @@ class TransformerDecoder(Decoder):
 
     def init_state(self, memory: Memory) -> TransformerState:
         """Project the memory once for all steps."""
-        return TransformerState(None, self._prepare(memory), memory.mask)
+        mask = None if memory.mask.all() else memory.mask[:, None, None]
+        return TransformerState(None, self._prepare(memory), mask)
 
     def _prepare(self, memory: Memory) -> tuple[KeyValue, ...]:
         return tuple(block.cross.prepare(memory.states) for block in self.blocks)
@@ -262,15 +275,15 @@ class TransformerDecoder(Decoder):
     ) -> tuple[Float[Tensor, "B V"], TransformerState]:
         """One new position, with everything before it in the caches."""
         assert isinstance(state, TransformerState)
-        start = 0 if state.past is None else state.past[0].key.shape[2]
-        x = self.embedding(token[:, None], start=start)
+        start = 0 if state.past is None else len(state.past[0])
+        x = self.embedding.forward(token[:, None], start=start)[:, 0]  # R D
         caches = []
         for number, block in enumerate(self.blocks):
             past = None if state.past is None else state.past[number]
-            x, past = block.step(x, past, state.memory[number], state.mask)
-            caches.append(past)
-        state = TransformerState(tuple(caches), state.memory, state.mask)
-        return self._score(x, None)[:, 0], state
+            x, cache = block.step(x, past, state.memory[number], state.mask)
+            caches.append(cache)
+        state = TransformerState(tuple(caches), state.memory, state.mask, state.rows)
+        return self._score(x, None), state
 
     def forward(
         self, memory: Memory, tokens: Int[Tensor, "B T"]
@@ -304,7 +317,7 @@ class TransformerDecoder(Decoder):
         return x, real, looked
 
     def _score(
-        self, x: Float[Tensor, "B T D"], real: Bool[Tensor, "B T"] | None
-    ) -> Float[Tensor, "B T V"]:
-        scores: Tensor = self.output(self.norm(x, real))
+        self, x: Float[Tensor, "*B D"], real: Bool[Tensor, "*B"] | None
+    ) -> Float[Tensor, "*B V"]:
+        scores: Tensor = self.output.forward(self.norm.forward(x, real))
         return scores.log_softmax(dim=-1)

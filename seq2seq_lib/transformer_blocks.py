@@ -9,6 +9,7 @@ import math
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.multi_head import CrossAttention, KeyValue, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.positional import Positions
@@ -33,7 +34,7 @@ class Embedding(nn.Module):
         # times √D this has variance 1, on a par with the positions
         nn.init.normal_(self.embedding.weight, std=1 / self.scale)
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], *, start: int = 0
@@ -57,9 +58,15 @@ class FeedForward(nn.Sequential):
         super().__init__(
             nn.Linear(width, hidden),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(hidden, width),
         )
+
+    def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """The four in turn; what is negative is overwritten where it stands."""
+        first, _, dropout, second = self
+        said: Tensor = second.forward(dropout.forward(first.forward(x).relu_()))
+        return said
 
 
 class Residual(nn.Module):
@@ -80,24 +87,23 @@ class Residual(nn.Module):
         super().__init__()
         self.order = order
         self.norm = Normalization(norm, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def before(
-        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"] | None
-    ) -> Float[Tensor, "B T D"]:
+        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None = None
+    ) -> Float[Tensor, "*B D"]:
         """What the sublayer hears."""
-        normalized: Tensor = self.norm(x, mask) if self.order is NormOrder.PRE else x
-        return normalized
+        return self.norm.forward(x, mask) if self.order is NormOrder.PRE else x
 
     def after(
         self,
-        x: Float[Tensor, "B T D"],
-        said: Float[Tensor, "B T D"],
-        mask: Bool[Tensor, "B T"] | None,
-    ) -> Float[Tensor, "B T D"]:
+        x: Float[Tensor, "*B D"],
+        said: Float[Tensor, "*B D"],
+        mask: Bool[Tensor, "*B"] | None = None,
+    ) -> Float[Tensor, "*B D"]:
         """What goes on to the next sublayer."""
-        total: Tensor = x + self.dropout(said)
-        return self.norm(total, mask) if self.order is NormOrder.POST else total
+        total = self.dropout.add(x, said)
+        return self.norm.forward(total, mask) if self.order is NormOrder.POST else total
 
 
 class EncoderBlock(nn.Module):
@@ -173,33 +179,23 @@ class DecoderBlock(nn.Module):
         heard = self.attention_residual.before(x, real)
         said, _ = self.attention(heard, causal=True)
         x = self.attention_residual.after(x, said, real)
-        return self._look_and_think(x, real, memory, mask, weights=weights)
-
-    def step(
-        self,
-        x: Float[Tensor, "B 1 D"],
-        past: KeyValue | None,
-        memory: KeyValue,
-        mask: Bool[Tensor, "B S"],
-    ) -> tuple[Float[Tensor, "B 1 D"], KeyValue]:
-        """One new position, and the cache with its key and value."""
-        heard = self.attention_residual.before(x, None)
-        said, past = self.attention.step(heard, past)
-        x = self.attention_residual.after(x, said, None)
-        x, _ = self._look_and_think(x, None, memory, mask, weights=False)
-        return x, past
-
-    def _look_and_think(
-        self,
-        x: Float[Tensor, "B T D"],
-        real: Bool[Tensor, "B T"] | None,
-        memory: KeyValue,
-        mask: Bool[Tensor, "B S"],
-        *,
-        weights: bool,
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
         heard = self.cross_residual.before(x, real)
         said, looked = self.cross(heard, memory, mask[:, None], weights=weights)
         x = self.cross_residual.after(x, said, real)
         said = self.feed_forward(self.feed_forward_residual.before(x, real))
         return self.feed_forward_residual.after(x, said, real), looked
+
+    def step(
+        self,
+        x: Float[Tensor, "R D"],
+        past: Float[Tensor, "T R 2 H K"] | None,
+        memory: KeyValue,
+        mask: Bool[Tensor, "B 1 1 S"] | None,
+    ) -> tuple[Float[Tensor, "R D"], Float[Tensor, "U R 2 H K"]]:
+        """One new position of every row, and the cache with its key and value."""
+        said, past = self.attention.step(self.attention_residual.before(x), past)
+        x = self.attention_residual.after(x, said)
+        said = self.cross.step(self.cross_residual.before(x), memory, mask)
+        x = self.cross_residual.after(x, said)
+        said = self.feed_forward.forward(self.feed_forward_residual.before(x))
+        return self.feed_forward_residual.after(x, said), past

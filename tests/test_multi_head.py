@@ -100,9 +100,9 @@ def test_steps_with_a_cache_equal_the_causal_pass(x):
     whole, _ = attention(x, causal=True)
     past = None
     for t in range(5):
-        seen, past = attention.step(x[:, t : t + 1], past)
-        assert_close(seen[:, 0], whole[:, t], **EXACT)
-        assert past.key.shape == (2, 2, t + 1, 4)
+        seen, past = attention.step(x[:, t], past)
+        assert_close(seen, whole[:, t], **EXACT)
+        assert past.shape == (t + 1, 2, 2, 2, 4)
 
 
 def test_heads_are_slices_of_the_features(x):

@@ -8,6 +8,7 @@ from models import CONFIGS, SIZES, SMALL, build, example_batch
 from torch import nn
 from torch.testing import assert_close
 
+from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.multi_head import causal_mask
 from seq2seq_lib.normalization import NormKind, NormOrder
@@ -151,11 +152,9 @@ def sites(config):
     """How many dropouts act in each kind of place."""
     found = Counter()
     for name, module in config.build().named_modules():
-        if isinstance(module, nn.Dropout) and module.p > 0:
+        if isinstance(module, Dropout) and module.share > 0:
             part = name.split(".")
             found["embedding" if "embedding" in part else part[-2].split("_")[-1]] += 1
-        if getattr(module, "dropout", 0.0) == 0.1:
-            found["attention weights"] += 1
     return found
 
 
@@ -164,7 +163,7 @@ def test_dropout_stands_where_the_paper_or_pytorch_has_it():
     paper = TransformerConfig(**SIZES, **SMALL)
     assert sites(paper) == {"embedding": 2, "residual": 10}
     torchs = TransformerConfig(**SIZES, **SMALL, dropout_sites=DropoutSites.TORCH)
-    assert sites(torchs) == {"residual": 10, "forward": 4, "attention weights": 6}
+    assert sites(torchs) == {"residual": 10, "forward": 4, "attention": 4, "cross": 2}
     theirs = to_torch(build(torchs))
     dropouts = [m for m in theirs.modules() if isinstance(m, nn.Dropout)]
     assert len(dropouts) == 10 + 4
@@ -226,7 +225,32 @@ def test_the_cache_is_used():
     state = model.decoder.init_state(model.encode(batch))
     for length in range(1, 4):
         _, state = model.decoder.step(batch.decoder_input[:, 0], state)
-        assert [past.key.shape[2] for past in state.past] == [length] * 2
+        assert [len(past) for past in state.past] == [length] * 2
+
+
+@pytest.mark.parametrize(
+    "rows, sources, each",
+    [
+        ([0, 0, 1, 1, 2, 2], 3, 2),  # a beam of two: nothing of the sources is copied
+        ([2, 2, 2, 0, 0, 0], 2, 3),  # a source has left, the others changed places
+        ([0, 1, 1], 3, 1),  # not in groups: every row has its own copy
+        ([1], 1, 1),
+    ],
+)
+def test_rows_of_a_source_share_its_keys_and_values(rows, sources, each):
+    model, batch = build(CONFIGS["transformer"]), example_batch()
+    state = model.decoder.init_state(model.encode(batch))
+    _, state = model.decoder.step(batch.decoder_input[:, 0], state)
+    shared = state.reorder(torch.tensor(rows))
+    assert (len(shared.memory[0].key), shared.rows) == (sources, each)
+    assert (shared.memory is state.memory) == (rows == [0, 0, 1, 1, 2, 2])
+    token = torch.arange(4, 4 + len(rows))
+    scores, _ = model.decoder.step(token, shared)
+    for number, row in enumerate(rows):
+        alone, _ = model.decoder.step(
+            token[number, None], state.reorder(torch.tensor([row]))
+        )
+        assert_close(scores[number, None], alone, **EXACT)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +284,8 @@ def test_a_sequence_beyond_the_learned_table_is_refused():
 def test_batch_norm_in_a_decoder_leaks_the_future_in_training():
     model, batch = build(CONFIGS["transformer-batch"]).train(), example_batch()
     for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
+        if isinstance(module, Dropout):
+            module.share = 0.0
     memory = model.encode(batch)
     before = model.decoder(memory, batch.decoder_input)
     tokens = batch.decoder_input.clone()
