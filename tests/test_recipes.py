@@ -96,7 +96,7 @@ def test_the_same_recipe_gives_the_same_model(tiny, tmp_path, device):
         ('monitor = "wer"', 'monitor = "wre"', r"monitor='wre': a recipe measures wer"),
         ("toy-copy", "multi30k-de-en", r"monitor='wer': a recipe measures bleu and"),
         ("steps = 4", "steps = 4\nhigher_is_better = true", r"'wer': lower is better"),
-        ("[data]", "start = 3\n[data]", r"start=3: expected the name of a file"),
+        ("[data]", "start = 3\n[data]", r"start=3: expected the name of a model"),
         ("words = 20", "words = -5", r"development_words=-5: expected 0 or more"),
     ],
 )
@@ -162,8 +162,8 @@ def test_a_recipe_can_begin_from_weights(second, tmp_path, device):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("toy-copy", "toy-sort", "another split than the recipe: toy-copy, expected"),
-        ("width = 8", "width = 16", "another configuration than the recipe"),
+        ("toy-copy", "toy-sort", "another split than the first: toy-copy, expected"),
+        ("width = 8", "width = 16", "another configuration than the first"),
     ],
 )
 def test_weights_of_another_kind_are_no_beginning(
@@ -179,5 +179,5 @@ def test_a_recipe_that_begins_nowhere(tmp_path, device):
     path = tmp_path / "tiny.toml"
     path.write_text("start = 'nowhere.safetensors'\n" + TINY)
     recipe = load_recipe(str(path))
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
+    with pytest.raises(ValueError, match=r"no model 'nowhere\.safetensors'"):
         train(recipe, tmp_path / "run", device=device, progress=False)

@@ -32,11 +32,12 @@ from seq2seq_lib.training import (
     SavedModel,
     TrainingConfig,
     fit,
-    load_model,
     save_model,
 )
 from seq2seq_lib.training.checkpoint import load_weights, weights_of
+from seq2seq_lib.training.distributed import rank
 from seq2seq_lib.translation import measure
+from seq2seq_lib.weights import check_alike, open_model
 
 
 class CorpusName(StrEnum):
@@ -131,8 +132,8 @@ class Recipe:
         model: the model's name and sizes; the vocabularies' sizes come from the data.
         training: how to learn.
         search: how to evaluate.
-        start: a file with the weights to begin from, of the same model and split;
-            empty to begin from random ones.
+        start: the model whose weights to begin from, by name or file; its kind and
+            split must be the same. Empty to begin from random weights.
     """
 
     name: str
@@ -212,7 +213,7 @@ def load_recipe(name: str) -> Recipe:
 
 def _file_name(start: object) -> str:
     if type(start) is not str:
-        raise ValueError(f"start={start!r}: expected the name of a file.")
+        raise ValueError(f"start={start!r}: expected the name of a model or file.")
     return start
 
 
@@ -255,23 +256,19 @@ def train(
         directory=directory,
         progress=progress,
     )
-    save_model(directory / "model.safetensors", saved)
-    write_whole(directory / "history.json", history.to_json())
+    if rank() == 0:
+        save_model(directory / "model.safetensors", saved)
+        write_whole(directory / "history.json", history.to_json())
     return saved, history
 
 
 def _start(saved: SavedModel, origin: str) -> None:
-    """Give a fresh model the weights of a file, if they were learned on the same."""
-    stored = load_model(origin, device=saved.model.device)
-    for what, has, expected in (
-        ("split", stored.split, saved.split),
-        ("configuration", stored.model.config, saved.model.config),
-        ("source vocabulary", stored.source_vocabulary, saved.source_vocabulary),
-        ("target vocabulary", stored.target_vocabulary, saved.target_vocabulary),
-    ):
-        if has != expected:
-            raise ValueError(
-                f"start={origin!r} has another {what} than the recipe: {has}, expected "
-                f"{expected}. Change the recipe, or leave start out."
-            )
+    """Give a fresh model stored weights, if they were learned on the same."""
+    stored = open_model(origin, device=saved.model.device)
+    try:
+        check_alike([saved, stored])
+    except ValueError as error:
+        raise ValueError(
+            f"start={origin!r} is no beginning for this recipe: {error}"
+        ) from error
     load_weights(saved.model, weights_of(stored.model), origin=origin)
