@@ -20,6 +20,7 @@ from seq2seq_lib.recipes import (
     train,
 )
 from seq2seq_lib.training import load_model
+from seq2seq_lib.training.distributed import process_group, processes, rank
 from seq2seq_lib.translation import measure
 
 
@@ -46,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         "train",
         help="run a recipe, or go on with it",
         description="Run a recipe to its end. A run that was stopped goes on from its "
-        "last checkpoint.",
+        "last checkpoint. Start it with torchrun to use several processes or GPUs.",
         epilog=f"recipes that come with the library: {', '.join(recipe_names())}",
     )
     command.add_argument("recipe", help="name of a recipe, or a TOML file")
@@ -124,11 +125,17 @@ def _device(options: argparse.Namespace) -> torch.device:
 def _train(options: argparse.Namespace) -> int:
     recipe = load_recipe(options.recipe)
     directory = options.directory or cache_directory() / "runs" / recipe.name
-    device = _device(options)
-    print(f"{recipe.name} on {device.type}, kept in {directory}", file=sys.stderr)
-    saved, history = train(recipe, directory, device=device, progress=not options.quiet)
-    corpus = load_corpus(recipe.data.corpus)
-    rates = measure(saved, corpus.dev, search=recipe.search.search())
+    with process_group(_device(options)) as device:
+        if rank() == 0:
+            where = device.type + (f" × {processes()}" if processes() > 1 else "")
+            print(f"{recipe.name} on {where}, kept in {directory}", file=sys.stderr)
+        saved, history = train(
+            recipe, directory, device=device, progress=not options.quiet
+        )
+        corpus = load_corpus(recipe.data.corpus)
+        rates = measure(saved, corpus.dev, search=recipe.search.search())
+        if rank():
+            return 0
     print(
         json.dumps(
             {

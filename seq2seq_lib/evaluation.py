@@ -9,6 +9,7 @@ from seq2seq_lib.interface import EncoderDecoder, Memory, evaluating
 from seq2seq_lib.metrics import perplexity, phoneme_error_rate, word_error_rate
 from seq2seq_lib.search import Found, Search, greedy_search
 from seq2seq_lib.training.checkpoint import SavedModel
+from seq2seq_lib.training.distributed import in_shares
 from seq2seq_lib.training.loss import cross_entropy
 
 GREEDY: Search = partial(greedy_search, max_length=64)
@@ -46,6 +47,8 @@ def decode(
 ) -> list[Found]:
     """Search an output for every source, whatever the model.
 
+    Processes that train together divide the sources among them; all have to call this.
+
     Args:
         saved: a model with its vocabularies.
         sources: symbols, one sequence for each output.
@@ -56,6 +59,12 @@ def decode(
     Returns:
         what was found, in the order of the sources.
     """
+    return in_shares(partial(_decode, saved, search=search, rows=rows), sources)
+
+
+def _decode(
+    saved: SavedModel, sources: Sequence[Sequence[str]], *, search: Search, rows: int
+) -> list[Found]:
     numbers = [saved.source_vocabulary.encode(source) for source in sources]
     # similar lengths together, so that little is wasted on padding
     order = sorted(range(len(numbers)), key=lambda row: len(numbers[row]))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, distributed
+from torch import Tensor, distributed, nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
@@ -148,7 +148,11 @@ class SharedGradients:
             )
         # Looking for unused weights does more than to allow them: it keeps the order
         # in which gradients are sent, which else changes after the first step, and
-        # with it the last bits of a run that is resumed.
+        # with it the last bits of a run that is resumed. One weight that really is
+        # unused keeps PyTorch from warning that there is none.
+        device = objective.model.device
+        unused = nn.Parameter(torch.zeros(1, device=device))
+        objective.register_parameter("unused", unused)
         self.objective = DistributedDataParallel(objective, find_unused_parameters=True)
 
     def backward(
