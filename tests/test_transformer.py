@@ -244,7 +244,7 @@ def test_rows_of_a_source_share_its_keys_and_values(rows, sources, each):
     shared = state.reorder(torch.tensor(rows))
     assert (len(shared.memory[0].key), shared.rows) == (sources, each)
     assert (shared.memory is state.memory) == (rows == [0, 0, 1, 1, 2, 2])
-    token = torch.arange(4, 4 + len(rows))
+    token = torch.arange(3, 3 + len(rows))
     scores, _ = model.decoder.step(token, shared)
     for number, row in enumerate(rows):
         alone, _ = model.decoder.step(
