@@ -1,4 +1,5 @@
 import importlib
+import json
 import math
 
 import pytest
@@ -17,8 +18,8 @@ from seq2seq_lib.search import greedy_search
 from seq2seq_lib.seeds import generator
 from seq2seq_lib.self_attention import SelfAttentionConfig
 from seq2seq_lib.training import History, Precision, TrainingConfig, fit
-from seq2seq_lib.training.checkpoint import weights_of
-from seq2seq_lib.training.fit import CHECKPOINT
+from seq2seq_lib.training.checkpoint import read_tensors, weights_of, write_tensors
+from seq2seq_lib.training.state import CHECKPOINT, RUN_FORMAT
 from seq2seq_lib.transformer import TransformerConfig
 
 
@@ -196,6 +197,30 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(
     assert same_weights(again, unbroken)
 
 
+def test_a_stopped_run_of_summed_up_batches_goes_on(tmp_path):
+    # a checkpoint after every update, also where an epoch ends with an odd batch
+    config = TrainingConfig(**(SHORT | {"checkpoint_every": 1}), accumulate=3)
+    unbroken, model = small_model(), small_model()
+    fit(unbroken, small_batches(), config, progress=False)
+    calls = 0
+
+    def stop(*_):
+        nonlocal calls
+        calls += 1
+        if calls % 11 == 0:
+            raise StoppedError
+
+    model.encoder.register_forward_hook(stop)
+    while True:
+        try:
+            fit(model, small_batches(), config, directory=tmp_path, progress=False)
+            break
+        except StoppedError:
+            continue
+    assert calls > 33
+    assert same_weights(model, unbroken)
+
+
 def test_the_best_weights_are_kept_and_patience_ends_the_run():
     losses = iter([3.0, 1.0, 2.0, 2.0, 0.0])
     seen = []
@@ -300,6 +325,27 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
+def test_a_checkpoint_from_before_an_option_existed_is_resumed(tmp_path):
+    options = {"directory": tmp_path, "progress": False}
+    config = TrainingConfig(**SHORT, clip=2)
+    expected = fit(small_model(), small_batches(), config, **options)
+    path = tmp_path / CHECKPOINT
+    tensors, header = read_tensors(path, RUN_FORMAT)
+    for name, option in (("training", "accumulate"), ("model", "dropout")):
+        stored = json.loads(header[name])
+        del stored[option]
+        header[name] = json.dumps(stored)
+    write_tensors(path, tensors, header)
+    assert fit(small_model(), small_batches(), config, **options) == expected
+    for changed in (
+        {"config": TrainingConfig(**SHORT, clip=2, accumulate=2)},
+        {"model": small_model(dropout=0.2)},
+    ):
+        run = {"model": small_model(), "batches": small_batches(), "config": config}
+        with pytest.raises(ValueError, match="checkpoint of another run"):
+            fit(**(run | changed), **options)
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     options = {"directory": tmp_path, "progress": False}
     fit(small_model(), small_batches(), TrainingConfig(**SHORT), **options)
@@ -327,6 +373,7 @@ def test_an_unknown_metric_cannot_be_monitored():
     "options, message",
     [
         ({"steps": 0}, "steps=0: expected at least 1"),
+        ({"accumulate": 0}, "accumulate=0: expected at least 1"),
         ({"evaluate_every": 0}, "evaluate_every=0"),
         ({"label_smoothing": 1.5}, "label_smoothing=1.5: expected 0 to 1"),
         ({"scheduled_sampling": -0.1}, "scheduled_sampling=-0.1"),
@@ -354,10 +401,13 @@ def test_a_history_survives_json():
     assert [row.step for row in history.rows] == [5, 10, 12]
 
 
-def test_the_progress_bar_shows_the_loss(capsys):
-    fit(small_model(), small_batches(), TrainingConfig(**SHORT))
+def test_the_progress_bar_shows_the_loss_and_where_the_run_is_kept(capsys, tmp_path):
+    fit(small_model(), small_batches(), TrainingConfig(**SHORT), directory=tmp_path)
     assert "12/12" in (shown := capsys.readouterr().err)
     assert "loss" in shown
+    assert f"kept in {tmp_path}" in shown
+    fit(small_model(), small_batches(), TrainingConfig(**SHORT))
+    assert "kept in" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -89,6 +90,10 @@ def finish(recipe, directory):
     process = start(recipe, directory)
     _, errors = process.communicate()
     assert process.returncode == 0, errors
+    return left_in(directory)
+
+
+def left_in(directory):
     history = json.loads((directory / "history.json").read_text())
     for row in history["rows"]:
         del row["seconds"]
@@ -137,3 +142,67 @@ def test_killed_while_a_checkpoint_is_written(
     assert finish(recipe, tmp_path) == unbroken
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"checkpoint.safetensors", "model.safetensors", "history.json"}
+
+
+def torchrun(recipe, directory):
+    """Two processes, both of which are started again when one of them died."""
+    with socket.socket() as server:
+        server.bind(("localhost", 0))
+        port = server.getsockname()[1]
+    command = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", port]
+    command += ["--max-restarts", 3, "--monitor-interval", 0.1]
+    command += ["-m", "seq2seq_lib", "train", recipe, "--directory", directory]
+    return subprocess.Popen(
+        [sys.executable, "-m", *map(str, command), "--quiet"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def train_together(recipe, directory, *, kills=0, seed=0):
+    """Train in two processes, one of which is killed at so many random moments.
+
+    Returns what the run left and printed, and how often it was started again.
+    """
+    agent = torchrun(recipe, directory)
+    random_moment = random.Random(seed)
+    errors = []
+    for line in agent.stderr:
+        errors.append(line)
+        if kills and "kept in" in line:  # a first process has imported all, and begins
+            kills -= 1
+            time.sleep(random_moment.uniform(0, 2))
+            children = ["pgrep", "-P", str(agent.pid)]
+            found = subprocess.run(children, check=False, stdout=subprocess.PIPE)
+            if workers := found.stdout.split():
+                os.kill(int(random_moment.choice(workers)), signal.SIGKILL)
+    printed, _ = agent.communicate()
+    assert agent.returncode == 0, "".join(errors)
+    starts = sum("kept in" in line for line in errors)
+    return left_in(directory), printed, starts - 1
+
+
+@pytest.fixture(scope="module")
+def unbroken_together(recipe, tmp_path_factory):
+    left, printed, restarts = train_together(recipe, tmp_path_factory.mktemp("two"))
+    assert restarts == 0
+    assert json.loads(printed)["steps"] == 120  # the second process prints nothing
+    return left
+
+
+def test_torchrun_starts_again_what_was_killed(recipe, unbroken_together, tmp_path):
+    left, _, restarts = train_together(recipe, tmp_path, kills=3)
+    assert left == unbroken_together
+    assert restarts  # at least one kill came before the end
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_torchrun_starts_again_what_was_often_killed(
+    recipe, unbroken_together, tmp_path, seed
+):
+    # with the test above, more than twenty moments
+    left, _, _ = train_together(recipe, tmp_path, kills=3, seed=seed)
+    assert left == unbroken_together
