@@ -185,7 +185,7 @@ class CTranslate2Model:
         max_length: int,
         width: int = 5,
         alpha: float = 0.75,
-        patience: float = 1.0,
+        patience: int = 1,
         rows: int = 256,
     ) -> list[Found]:
         """Search an output for every source, ranked by log p / L^α as everywhere here.
@@ -221,7 +221,8 @@ class CTranslate2Model:
                 [list(source) for source in sources],
                 max_batch_size=rows,
                 beam_size=width,
-                num_hypotheses=width,
+                # all: those cut at max_length must not crowd out finished ones
+                num_hypotheses=width * patience,
                 length_penalty=alpha,
                 patience=patience,
                 max_input_length=0,  # refuse what is too long rather than cut it
