@@ -327,7 +327,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 
 def test_a_checkpoint_from_before_an_option_existed_is_resumed(tmp_path):
     options = {"directory": tmp_path, "progress": False}
-    config = TrainingConfig(**SHORT, clip=2)
+    config = TrainingConfig(**SHORT, clip=2.0)
     expected = fit(small_model(), small_batches(), config, **options)
     path = tmp_path / CHECKPOINT
     tensors, header = read_tensors(path, RUN_FORMAT)
@@ -338,7 +338,7 @@ def test_a_checkpoint_from_before_an_option_existed_is_resumed(tmp_path):
     write_tensors(path, tensors, header)
     assert fit(small_model(), small_batches(), config, **options) == expected
     for changed in (
-        {"config": TrainingConfig(**SHORT, clip=2, accumulate=2)},
+        {"config": TrainingConfig(**SHORT, clip=2.0, accumulate=2)},
         {"model": small_model(dropout=0.2)},
     ):
         run = {"model": small_model(), "batches": small_batches(), "config": config}
