@@ -63,9 +63,8 @@ def new_directory(path: Path) -> Iterator[Path]:
     Raises:
         FileExistsError: there is something under this name already.
     """
-    if path.is_dir() and not any(path.iterdir()):
-        path.rmdir()
-    if path.exists():
+    empty = path.is_dir() and not any(path.iterdir())
+    if path.exists() and not empty:
         raise FileExistsError(
             f"{path} exists already and is not touched: choose another name, or "
             "remove it first."
@@ -74,6 +73,8 @@ def new_directory(path: Path) -> Iterator[Path]:
     temporary.mkdir(parents=True)
     try:
         yield temporary
+        if empty:
+            path.rmdir()
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

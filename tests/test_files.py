@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from seq2seq_lib.files import cache_directory, write_whole
+from seq2seq_lib.files import cache_directory, new_directory, write_whole
 
 
 def names(directory):
@@ -80,3 +80,41 @@ def test_a_directory_in_the_way_is_reported(tmp_path):
 def test_the_cache_has_a_place_of_its_own():
     assert cache_directory().is_absolute()
     assert cache_directory().name == "seq2seq_lib"
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_new_directory_appears_when_all_is_written(tmp_path, empty):
+    path = tmp_path / "some" / "where"
+    if empty:
+        path.mkdir(parents=True)
+    with new_directory(path) as temporary:
+        (temporary / "file").write_text("done")
+        assert not (path / "file").exists()
+    assert (path / "file").read_text() == "done"
+    assert names(path.parent) == ["where"]
+
+
+def test_a_failure_leaves_no_directory_behind(tmp_path):
+    def write():
+        with new_directory(tmp_path / "new") as temporary:
+            (temporary / "file").write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_exists_is_not_replaced_by_a_directory(tmp_path, kind):
+    path = tmp_path / "old"
+    kept = path if kind == "file" else path / "file"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("mine")
+    with (
+        pytest.raises(FileExistsError, match="exists already and is not touched"),
+        new_directory(path),
+    ):
+        pytest.fail("nothing may be written")
+    assert kept.read_text() == "mine"
+    assert names(tmp_path) == ["old"]
