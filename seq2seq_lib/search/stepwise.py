@@ -4,6 +4,7 @@ Axes: B batch (sources), V vocabulary, R rows still walking.
 """
 
 from collections.abc import Callable
+from itertools import accumulate
 
 import torch
 from jaxtyping import Float
@@ -20,8 +21,6 @@ from seq2seq_lib.search.hypothesis import (
     cut_at_end,
     length_score,
 )
-
-UNSAID = -1
 
 
 def greedy_search(
@@ -143,31 +142,32 @@ def _walk(
     trace: bool,
 ) -> list[Found]:
     check_search(max_length=max_length, alpha=alpha)
-    device = memory.mask.device
-    said = torch.full((len(memory), max_length), UNSAID, device=device)
-    log_probabilities: list[Tensor] = []
-    rows = torch.arange(len(memory), device=device)  # the sources still walking
-    token = torch.full((len(memory),), BOS, device=device)
+    paths: list[list[int]] = [[] for _ in range(len(memory))]
+    gains: list[list[float]] = [[] for _ in range(len(memory))]
+    rows = list(range(len(memory)))  # the sources still walking
+    token = torch.full((len(memory),), BOS, device=memory.mask.device)
     with evaluating(decoder):
         state = decoder.init_state(memory)
-        for step in range(max_length):
+        for _ in range(max_length):
             scores, state = decoder.step(token, state)  # R V
             token = choose(scores)
-            said[rows, step] = token
-            # sums in half precision would lose what a step adds
-            exact = torch.promote_types(scores.dtype, torch.float)
-            gained = scores.new_zeros(len(memory), dtype=exact)
-            gained[rows] = scores.gather(1, token[:, None])[:, 0].to(exact)
-            log_probabilities.append(gained)
-            going = (token != EOS).nonzero()[:, 0]
-            if not len(going):
+            gained = scores.gather(1, token[:, None])[:, 0].tolist()
+            said = token.tolist()
+            for row, symbol, gain in zip(rows, said, gained, strict=True):
+                paths[row].append(symbol)
+                gains[row].append(gain)
+            if EOS not in said:
+                continue
+            going = [place for place, symbol in enumerate(said) if symbol != EOS]
+            if not going:
                 break
-            if len(going) < len(token):
-                rows, token, state = rows[going], token[going], state.reorder(going)
-        totals = torch.stack(log_probabilities, dim=1).cumsum(dim=1).tolist()
-        paths = [[t for t in row if t != UNSAID] for row in said.tolist()]
+            rows = [rows[place] for place in going]
+            kept = torch.tensor(going, device=token.device)
+            token, state = token[kept], state.reorder(kept)
+        # added up here, because sums in half precision would lose what a step adds
+        totals = [list(accumulate(row)) for row in gains]
         hypotheses = [
-            cut_at_end(path, total[len(path) - 1], alpha)
+            cut_at_end(path, total[-1], alpha)
             for path, total in zip(paths, totals, strict=True)
         ]
         if not trace:
@@ -185,5 +185,5 @@ def _walk(
 def _chain(path: list[int], totals: list[float], alpha: float) -> list[Node]:
     return [
         Node(step - 1, token, total, length_score(total, step + 1, alpha), kept=True)
-        for step, (token, total) in enumerate(zip(path, totals, strict=False))
+        for step, (token, total) in enumerate(zip(path, totals, strict=True))
     ]
