@@ -1,13 +1,17 @@
-"""The command line: ``seq2seq train``, ``seq2seq evaluate``, ``seq2seq export``."""
+"""The command line: train, evaluate, ship, export, pronounce, translate."""
 
 import argparse
+import dataclasses
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from seq2seq_lib import answers, scores
+from seq2seq_lib.data import Corpus
 from seq2seq_lib.device import best_device
 from seq2seq_lib.export import Quantization, export_ctranslate2, export_onnx
 from seq2seq_lib.files import cache_directory
@@ -19,9 +23,10 @@ from seq2seq_lib.recipes import (
     recipe_names,
     train,
 )
-from seq2seq_lib.training import load_model
+from seq2seq_lib.training import SavedModel, load_model
 from seq2seq_lib.training.distributed import process_group, processes, rank
 from seq2seq_lib.translation import measure
+from seq2seq_lib.weights import DIRECTORY, ShippedModel, names, open_model, ship
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
+    except BrokenPipeError:  # the reader of our output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError, FloatingPointError) as error:
         print(f"seq2seq {options.command}: {error}", file=sys.stderr)
         return 2
@@ -39,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="seq2seq", description="Train and evaluate the models of the course."
+        prog="seq2seq", description="Train, evaluate and use the models of the course."
     )
     commands = parser.add_subparsers(dest="command", required=True)
 
@@ -66,22 +74,37 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure a model on the split it was trained for. The test part "
         "is for the final model only: choose everything on the development part.",
     )
-    command.add_argument("model", type=Path, help="a model.safetensors file")
+    command.add_argument("model", help="the name of a model, or a file")
     command.add_argument("--part", choices=("dev", "test"), default="dev")
     command.add_argument(
         "--corpus",
         choices=[name.value for name in CorpusName],
         help="the split expected; a model trained on another one is refused",
     )
-    defaults = SearchConfig()
+    answers.add_search(command)
     command.add_argument(
-        "--width", type=int, default=defaults.width, help="of the beam"
+        "--store",
+        action="store_true",
+        help="write the scores of a model that comes with the library, with intervals, "
+        "into the library; needs --part test and all words",
     )
-    command.add_argument("--alpha", type=float, default=defaults.alpha)
-    command.add_argument("--max-length", type=int, default=defaults.max_length)
     command.add_argument("--words", type=int, help="only so many words (default: all)")
     _add_device(command)
     command.set_defaults(run=_evaluate)
+
+    command = commands.add_parser(
+        "ship",
+        help="put a trained model, or the mean of several, into the library",
+        description="Store trained weights in half precision with a card. Several "
+        "models that were trained alike are averaged.",
+    )
+    command.add_argument("name", help="under which the model will be loaded")
+    command.add_argument(
+        "models", nargs="+", type=Path, help="model files, or directories of runs"
+    )
+    command.add_argument("--recipe", required=True, help="what trained them")
+    command.add_argument("--directory", type=Path, default=DIRECTORY, help="where to")
+    command.set_defaults(run=_ship)
 
     command = commands.add_parser(
         "export",
@@ -99,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         help="int8 is smaller and faster, but rounds; for ctranslate2 only",
     )
     command.set_defaults(run=_export)
+    answers.add_commands(commands)
     return parser
 
 
@@ -154,10 +178,8 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    search = SearchConfig(
-        width=options.width, alpha=options.alpha, max_length=options.max_length
-    )
-    saved = load_model(options.model, device=_device(options))
+    saved = open_model(options.model, device=_device(options))
+    search = answers.chosen_search(saved, options)
     if options.corpus and options.corpus != saved.split:
         raise ValueError(
             f"{options.model} was trained on {saved.split}, not on {options.corpus}: "
@@ -172,6 +194,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.words is not None and options.words < 1:
         raise ValueError(f"--words {options.words}: expected at least 1.")
     corpus = load_corpus(CorpusName(saved.split))
+    if options.store:
+        return _store(saved, corpus, search, options)
     examples = getattr(corpus, options.part)[: options.words]
     rates = measure(saved, examples, search=search.search())
     print(
@@ -186,6 +210,55 @@ def _evaluate(options: argparse.Namespace) -> int:
             indent=2,
         )
     )
+    return 0
+
+
+def _store(
+    saved: SavedModel, corpus: Corpus, search: SearchConfig, options: argparse.Namespace
+) -> int:
+    if type(saved) is not ShippedModel:
+        raise ValueError(
+            f"--store with {options.model}: only scores of models that come with the "
+            f"library are stored, {', '.join(names()) or 'none yet'}. Use seq2seq ship."
+        )
+    if options.part != "test" or options.words:
+        raise ValueError(
+            "--store writes the score of the whole test part: give --part test, and "
+            "leave --words out."
+        )
+    if search != SearchConfig(**saved.card.search):
+        raise ValueError(
+            f"--store with other search options than the card's, {saved.card.search}: "
+            "leave them out, or choose them on the development part and ship again."
+        )
+    result = scores.evaluate(saved, corpus.test)
+    print(json.dumps(result, indent=2, ensure_ascii=False))
+    print(f"stored in {scores.store(result)}", file=sys.stderr)
+    return 0
+
+
+def _ship(options: argparse.Namespace) -> int:
+    recipe = load_recipe(options.recipe)
+    paths = [p / "model.safetensors" if p.is_dir() else p for p in options.models]
+    models = [load_model(path) for path in paths]
+    for path, saved in zip(paths, models, strict=True):
+        config = recipe.model_config(
+            len(saved.source_vocabulary), len(saved.target_vocabulary)
+        )
+        if saved.split != recipe.data.corpus or saved.model.config != config:
+            raise ValueError(
+                f"{path} was not trained by {recipe.name}: its split is {saved.split} "
+                f"and its model {saved.model.config}, expected {recipe.data.corpus} "
+                f"and {config}."
+            )
+    card = ship(
+        models,
+        options.name,
+        recipe=recipe.name,
+        search=dataclasses.asdict(recipe.search),
+        directory=options.directory,
+    )
+    print(json.dumps(dataclasses.asdict(card), indent=2, ensure_ascii=False))
     return 0
 
 

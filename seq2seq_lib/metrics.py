@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_lib.data.alignments import Alignment
+from seq2seq_lib.seeds import generator
 
 Symbols = Sequence[str]
 
@@ -78,15 +79,80 @@ def phoneme_error_rate(
     >>> phoneme_error_rate([["T"]], [[["T", "UW"], ["T", "AH", "D"]]])
     0.5
     """
+    errors = count_errors(outputs, references)
+    return sum(e.edits for e in errors) / sum(e.symbols for e in errors)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What is wrong with one output.
+
+    Attributes:
+        edits: the distance to the nearest reference; 0 if the output is right.
+        symbols: the length of that reference, of equally near ones the longest.
+    """
+
+    edits: int
+    symbols: int
+
+
+def count_errors(
+    outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]
+) -> list[Errors]:
+    """Compare every output with its nearest reference.
+
+    Raises:
+        ValueError: as for ``exact_match``.
+
+    >>> count_errors([["T"]], [[["T", "UW"], ["T", "AH", "D"]]])
+    [Errors(edits=1, symbols=2)]
+    """
     _check(outputs, references)
-    edits = symbols = 0
-    for output, those in zip(outputs, references, strict=True):
-        distance, minus_length = min(
-            (edit_distance(output, reference), -len(reference)) for reference in those
+    nearest = (
+        min((edit_distance(output, one), -len(one)) for one in those)
+        for output, those in zip(outputs, references, strict=True)
+    )
+    return [Errors(edits, -minus_symbols) for edits, minus_symbols in nearest]
+
+
+def bootstrap_interval(
+    parts: Sequence[int | float],
+    wholes: Sequence[int | float],
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Where 95 % of the values of ∑ parts / ∑ wholes lie when rows are drawn anew.
+
+    As many rows as there are, with repetition (Efron, 1979): the spread of the ratio
+    over such draws estimates its spread over other words of the same kind.
+
+    Args:
+        parts: for every row its share of the numerator, such as its edits.
+        wholes: for every row its share of the denominator, such as its symbols.
+        samples: how many draws.
+        seed: of the draws.
+
+    Raises:
+        ValueError: there are no rows, or not as many of one as of the other.
+
+    >>> bootstrap_interval([1, 1, 1], [2, 2, 2])
+    (0.5, 0.5)
+    """
+    if len(parts) != len(wholes) or not parts:
+        raise ValueError(
+            f"{len(parts)} parts and {len(wholes)} wholes: expected as many of one as "
+            "of the other, and at least one."
         )
-        edits += distance
-        symbols -= minus_length
-    return edits / symbols
+    table = torch.tensor([list(parts), list(wholes)], dtype=torch.double)
+    random = generator(seed)
+    ratios = torch.empty(samples, dtype=torch.double)
+    for sample in range(samples):
+        rows = torch.randint(len(parts), (len(parts),), generator=random)
+        part, whole = table[:, rows].sum(dim=1)
+        ratios[sample] = part / whole
+    low, high = ratios.quantile(torch.tensor([0.025, 0.975], dtype=torch.double))
+    return low.item(), high.item()
 
 
 def perplexity(log_probability: float, symbols: int) -> float:

@@ -27,7 +27,7 @@ READING_ORDER = """
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
     export.engine export.ctranslate2 export.onnx export
-    notebook cli __main__
+    scores answers notebook cli __main__
     bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
     bench.forms bench.__main__
 """.split()

@@ -18,6 +18,7 @@ from seq2seq_lib.metrics import (
     Score,
     alignment_score,
     bleu,
+    bootstrap_interval,
     chrf,
     diagonal_baseline,
     edit_distance,
@@ -173,6 +174,38 @@ class TestPerplexity:
 OUTPUTS = ["Two men play football in the park.", "A dog runs.", "Nothing"]
 FIRST = ["Two men are playing football in a park.", "A dog runs.", "A girl sings."]
 SECOND = ["Two guys play football in the park!", "The dog is running.", "She sings."]
+
+
+class TestBootstrap:
+    def test_equals_the_binomial_formula(self):
+        # the standard error of a share p among n rows is √(p(1−p)/n)
+        n, wrong = 2_000, 500
+        error = math.sqrt(0.25 * 0.75 / n)
+        low, high = bootstrap_interval([1] * wrong + [0] * (n - wrong), [1] * n)
+        assert low == pytest.approx(0.25 - 1.96 * error, abs=0.2 * error)
+        assert high == pytest.approx(0.25 + 1.96 * error, abs=0.2 * error)
+
+    def test_a_ratio_varies_as_its_linearization(self):
+        # Var(∑a/∑b) ≈ Var(a − r·b) / (n·mean(b)²), the delta method
+        random = torch.Generator().manual_seed(3)
+        wholes = torch.randint(2, 12, (3_000,), generator=random).double()
+        parts = (torch.rand(3_000, generator=random) * wholes * 0.2).round()
+        ratio = parts.sum() / wholes.sum()
+        spread = (parts - ratio * wholes).std() / math.sqrt(3_000) / wholes.mean()
+        low, high = bootstrap_interval(parts.tolist(), wholes.tolist())
+        assert (high - low) / 2 == pytest.approx(1.96 * spread.item(), rel=0.1)
+        assert low < ratio < high
+
+    def test_the_seed_decides(self):
+        parts, wholes = [1, 0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6, 7]
+        draws = [bootstrap_interval(parts, wholes, seed=seed) for seed in (1, 1, 2)]
+        assert draws[0] == draws[1] != draws[2]
+
+    def test_rows_that_are_missing(self):
+        with pytest.raises(ValueError, match="0 parts and 0 wholes"):
+            bootstrap_interval([], [])
+        with pytest.raises(ValueError, match="2 parts and 1 wholes"):
+            bootstrap_interval([1, 2], [1])
 
 
 class TestTranslation:
