@@ -5,6 +5,7 @@ PORT ?= 8000
 WORKERS ?= 2
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS ?= .venv-peers
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BOOK := book/_build/html/index.html
 CHAPTERS := $(wildcard book/*.ipynb)
@@ -88,9 +89,19 @@ lock: $(READY) ## pin again from pyproject.toml
 	  --output-file requirements.lock pyproject.toml
 	@sed -i.bak -e 's/+cpu$$//' -e '/^#/d' -e '/^$$/d' requirements.lock && rm requirements.lock.bak
 
+# Newer pip refuses the metadata of omegaconf 2.0; READTHEDOCS=1 spares fairseq a compiler.
+.PHONY: bench-peers
+bench-peers: ## make .venv-peers, where the toolkits to compare with are
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet pip==24.0
+	READTHEDOCS=1 PIP_CONSTRAINT=requirements.lock $(PEERS)/bin/python -m pip install \
+	  --quiet --no-deps --requirement seq2seq_lib/bench/peers/requirements.txt
+	$(PEERS)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+
+# In .venv-peers if it is there; who is not installed is named and left out.
 .PHONY: bench
-bench: $(READY) ## time what the library does side by side with the alternatives
-	$(BIN)/python -m seq2seq_lib.bench
+bench: $(READY) ## time the library side by side with every peer installed
+	$(firstword $(wildcard $(PEERS)/bin/python) $(BIN)/python) -m seq2seq_lib.bench $(BENCH)
 
 .PHONY: clean
 clean: ## remove what was built, but not .venv

@@ -29,7 +29,10 @@ READING_ORDER = """
     export.engine export.ctranslate2 export.onnx export
     scores answers notebook cli __main__
     bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
-    bench.forms bench.__main__
+    bench.report bench.baseline bench.tutorial bench.learners
+    bench.peers.standins bench.peers.huggingface bench.peers.joeynmt
+    bench.peers.opennmt bench.peers.fairseq bench.peers.d2l bench.peers
+    bench.training bench.recurrent bench.decoding bench.forms bench.__main__
 """.split()
 SOURCES = {
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts): ast.parse(

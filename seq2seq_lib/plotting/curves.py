@@ -25,14 +25,15 @@ Points = Iterable[tuple[Number, Number | Sequence[Number]]]
 
 
 class Spread(Enum):
-    """What an error bar spans: all seeds, or one standard error about their mean."""
+    """What an error bar spans: all seeds, a standard error, or the middle half."""
 
     RANGE = "mean, lowest to highest"
     STANDARD_ERROR = "mean ± standard error"
+    QUARTILES = "median, lower to upper quartile"
 
 
 class Interval(NamedTuple):
-    """The mean of some values, and what its error bar spans."""
+    """The mean or median of some values, and what its error bar spans."""
 
     mean: float
     low: float
@@ -47,6 +48,9 @@ def interval_of(value: Number | Sequence[Number], spread: Spread) -> Interval:
     mean = values.mean()
     if spread is Spread.RANGE:
         return Interval(mean, values.min(), values.max())
+    if spread is Spread.QUARTILES:
+        low, median, high = np.quantile(values, [0.25, 0.5, 0.75], method="weibull")
+        return Interval(median, low, high)
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return Interval(mean, mean - error, mean + error)
 
