@@ -198,6 +198,54 @@ def test_only_the_first_process_writes_and_speaks(results):
     assert "Warning" not in done.stderr
 
 
+# With three terms the order of a sum matters, and with it how gradients are sent.
+RESUME = """
+import sys
+from pathlib import Path
+import torch
+from seq2seq_lib.data.batch import Batches, Pair
+from seq2seq_lib.rnn_seq2seq import RNNSeq2SeqConfig
+from seq2seq_lib.training import TrainingConfig, fit
+from seq2seq_lib.training.distributed import process_group
+
+pairs = [Pair([4 + n % 5, 4 + n // 5], [4 + n % 5] * (1 + n % 4)) for n in range(37)]
+
+def run(directory, stop_at=None):
+    torch.manual_seed(0)
+    model = RNNSeq2SeqConfig(source_symbols=12, target_symbols=12, width=64).build()
+
+    def evaluate(model):
+        if stop_at in directory.iterdir():
+            raise KeyboardInterrupt
+        return {}
+
+    config = TrainingConfig(
+        steps=20, evaluate_every=7, checkpoint_every=3, learning_rate=1e-2
+    )
+    fit(model, Batches(pairs, budget=40), config, evaluate=evaluate,
+        directory=directory, progress=False)
+    return model.state_dict()
+
+folder = Path(sys.argv[1])
+with process_group(torch.device("cpu")):
+    unbroken = run(folder / "unbroken")
+    try:
+        run(folder / "stopped", stop_at=folder / "stopped" / "checkpoint.safetensors")
+    except KeyboardInterrupt:
+        pass
+    resumed = run(folder / "stopped")
+    print(all(torch.equal(unbroken[name], resumed[name]) for name in unbroken))
+"""
+
+
+@pytest.mark.slow
+def test_three_processes_go_on_as_if_nothing_had_happened(tmp_path):
+    (tmp_path / "resume.py").write_text(RESUME)
+    done = launch(3, tmp_path / "resume.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"] * 3
+
+
 RECIPE = """
 [data]
 corpus = "toy-copy"
