@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, ship, export, pronounce, translate."""
+"""The command line: from training a model to using it."""
 
 import argparse
 import dataclasses
@@ -13,6 +13,13 @@ import torch
 from seq2seq_lib import answers, scores
 from seq2seq_lib.data import Corpus
 from seq2seq_lib.device import best_device
+from seq2seq_lib.experiments import (
+    experiment_names,
+    load_experiment,
+    missing_runs,
+    run,
+    store_run,
+)
 from seq2seq_lib.export import Quantization, export_ctranslate2, export_onnx
 from seq2seq_lib.files import cache_directory
 from seq2seq_lib.recipes import (
@@ -67,6 +74,20 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--quiet", action="store_true", help="no progress bar")
     _add_device(command)
     command.set_defaults(run=_train)
+
+    command = commands.add_parser(
+        "experiment",
+        help="run the seeds of an experiment that are not stored yet",
+        description="Train every variant of an experiment with every seed, or go on "
+        "with it, and store the scores of each run in the library.",
+        epilog=f"experiments that come with the library: "
+        f"{', '.join(experiment_names())}",
+    )
+    command.add_argument("experiment", help="name of an experiment, or a TOML file")
+    command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    command.add_argument("--quiet", action="store_true", help="no progress bar")
+    _add_device(command)
+    command.set_defaults(run=_experiment)
 
     command = commands.add_parser(
         "evaluate",
@@ -174,6 +195,26 @@ def _train(options: argparse.Namespace) -> int:
             indent=2,
         )
     )
+    return 0
+
+
+def _experiment(options: argparse.Namespace) -> int:
+    experiment = load_experiment(options.experiment)
+    device = _device(options)
+    kept = cache_directory() / "experiments" / experiment.name
+    for variant, seed in missing_runs(experiment, options.seeds):
+        directory = kept / f"{variant}-{seed}"
+        print(f"{variant}, seed {seed}, kept in {directory}", file=sys.stderr)
+        done = run(
+            experiment,
+            variant,
+            seed,
+            directory,
+            device=device,
+            progress=not options.quiet,
+        )
+        path = store_run(experiment, done)
+        print(f"{variant} {seed} wer {done['wer']:.4f} per {done['per']:.4f} {path}")
     return 0
 
 

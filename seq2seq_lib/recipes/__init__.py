@@ -16,6 +16,7 @@ from seq2seq_lib.data import (
     Batches,
     Corpus,
     Direction,
+    Example,
     ToyTask,
     cmudict,
     encode_pairs,
@@ -23,6 +24,7 @@ from seq2seq_lib.data import (
     pronalsyl,
     toy_corpus,
 )
+from seq2seq_lib.data.cmudict import place_by_hash
 from seq2seq_lib.files import write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.search import Search, beam_search, greedy_search
@@ -81,18 +83,43 @@ class DataConfig:
         seed: of the order of the batches.
         development_words: how many words of the development part each evaluation
             during training looks at; 0 for all.
+        share: how much of the training part to learn from; a smaller share is a part
+            of every larger one.
+        longest: leave out training sources with more symbols; 0 for none.
     """
 
     corpus: CorpusName
     budget: int = 4096
     seed: int = 0
     development_words: int = 0
+    share: float = 1.0
+    longest: int = 0
 
     def __post_init__(self) -> None:
-        if self.development_words < 0:
+        for name in ("development_words", "longest"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)}: expected 0 or more.")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share={self.share}: expected above 0 and at most 1.")
+
+    def training_part(self, corpus: Corpus) -> list[Example]:
+        """The examples to learn from.
+
+        Raises:
+            ValueError: none is left.
+        """
+        chosen = [
+            example
+            for example in corpus.train
+            if place_by_hash("share " + "".join(example.source)) < self.share
+            and (not self.longest or len(example.source) <= self.longest)
+        ]
+        if not chosen:
             raise ValueError(
-                f"development_words={self.development_words}: expected 0 or more."
+                f"share={self.share} and longest={self.longest} leave none of "
+                f"{len(corpus.train):,} examples of {corpus.name}: raise one of them."
             )
+        return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +218,20 @@ def load_recipe(name: str) -> Recipe:
         )
     try:
         tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"recipe {name!r}: {error}") from error
+    return recipe_of(Path(name).stem, tables)
+
+
+def recipe_of(name: str, tables: dict[str, Any]) -> Recipe:
+    """Build a recipe from the tables of its file, which are used up.
+
+    Raises:
+        ValueError: there is an unknown or wrong entry, or one is missing.
+    """
+    try:
         return Recipe(
-            name=Path(name).stem,
+            name=name,
             data=from_mapping(DataConfig, tables.pop("data")),
             model=tables.pop("model"),
             training=from_mapping(TrainingConfig, tables.pop("training")),
@@ -239,7 +278,9 @@ def train(
     if recipe.start:
         _start(saved, recipe.start)
     pairs = encode_pairs(
-        corpus.train, corpus.source_vocabulary, corpus.target_vocabulary
+        recipe.data.training_part(corpus),
+        corpus.source_vocabulary,
+        corpus.target_vocabulary,
     )
     words = corpus.dev[: recipe.data.development_words or None]
 
