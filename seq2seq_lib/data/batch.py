@@ -189,7 +189,9 @@ class Batch:
         return len(self) * max(self.source.shape[1], self.target.shape[1])
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on another device."""
+        """The same batch on another device, or itself if it is there already."""
+        if self.source.device == torch.device(device):
+            return self
         moved = (getattr(self, f.name).to(device) for f in fields(self))
         return Batch(*moved)
 

@@ -36,6 +36,7 @@ class Objective(nn.Module):
             symbols: how many real target symbols all shares have together.
             sampling: how often the decoder reads its own choice.
         """
+        batch = batch.to(self.model.device)
         precision = self.config.precision
         with torch.autocast(
             self.model.device.type,
