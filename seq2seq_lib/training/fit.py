@@ -53,7 +53,8 @@ def fit(
         model: any encoder–decoder; it is changed in place.
         batches: what to learn from.
         config: how to train.
-        evaluate: gives the metrics of the model at hand.
+        evaluate: gives the metrics of the model at hand. Several processes all call
+            it, so that it may share the work; what the first one returns counts.
         directory: where checkpoints are kept. If it holds one of this very run, the
             run goes on from there.
         progress: draw a progress bar.

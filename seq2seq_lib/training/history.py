@@ -10,7 +10,7 @@ class Row:
     """What one evaluation saw.
 
     Attributes:
-        step: how many batches the model had learned from.
+        step: how many times the weights had been updated.
         epoch: how many times it had begun to go through the data.
         loss: mean training loss since the row before.
         learning_rate: of the last step.
