@@ -114,6 +114,22 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_evaluate)
 
     command = commands.add_parser(
+        "compare",
+        help="score what another program pronounced, on the same test words",
+        description="Score a file with a word, a tab and its phonemes on each line. "
+        "Digits of stress are ignored.",
+    )
+    command.add_argument("name", help="of the program, with its version")
+    command.add_argument("file", type=Path, help="what it said")
+    command.add_argument(
+        "--corpus",
+        choices=[name.value for name in CorpusName if "wer" in name.metrics],
+        default=CorpusName.PRONALSYL.value,
+    )
+    command.add_argument("--store", action="store_true", help="in the library")
+    command.set_defaults(run=_compare)
+
+    command = commands.add_parser(
         "ship",
         help="put a trained model, or the mean of several, into the library",
         description="Store trained weights in half precision with a card. Several "
@@ -275,6 +291,15 @@ def _store(
     result = scores.evaluate(saved, corpus.test)
     print(json.dumps(result, indent=2, ensure_ascii=False))
     print(f"stored in {scores.store(result)}", file=sys.stderr)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    result = scores.compare(options.name, options.file, CorpusName(options.corpus))
+    print(json.dumps(result, indent=2, ensure_ascii=False))
+    if options.store:
+        path = scores.store(result, directory=scores.OTHERS)
+        print(f"stored in {path}", file=sys.stderr)
     return 0
 
 

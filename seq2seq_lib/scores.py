@@ -32,6 +32,8 @@ from seq2seq_lib.weights import ShippedModel
 DIRECTORY = Path(str(resources.files(results))) / "evaluations"
 SAMPLE = 300
 """How many of the first test examples are scored again by a test."""
+OTHERS = DIRECTORY / "others"
+"""Where scores of other programs are."""
 DRAWS = 1000
 """How often the examples are drawn anew for an interval."""
 
@@ -91,7 +93,7 @@ def score_translations(
 
 def score_pronouncer(
     pronounce: Callable[[str], Sequence[str]], examples: Sequence[Example]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Any]:
     """The error rates of any program that pronounces, on the same words as ours.
 
     Args:
@@ -103,7 +105,39 @@ def score_pronouncer(
     for example in examples:
         said = (symbol.rstrip("012") for symbol in pronounce("".join(example.source)))
         outputs.append([symbol for symbol in said if symbol.isalpha()])
-    return score_pronunciations(outputs, examples)
+    return {
+        "metrics": score_pronunciations(outputs, examples),
+        "by_length": by_length(outputs, examples),
+    }
+
+
+def compare(name: str, path: Path, corpus: CorpusName) -> dict[str, Any]:
+    """Score what another program said, which may live in another environment.
+
+    Args:
+        name: of the program, with its version.
+        path: a file with a word, a tab and its phonemes on every line, as
+            ``seq2seq pronounce --best`` writes it.
+        corpus: whose test words are scored.
+
+    Raises:
+        ValueError: the corpus is not one of words, or words are missing in the file.
+    """
+    if "wer" not in corpus.metrics:
+        raise ValueError(f"{corpus} is scored in {corpus.metrics}, not word by word.")
+    lines = (line.partition("\t") for line in path.read_text("utf-8").splitlines())
+    said = {word.lower(): phonemes.split() for word, _, phonemes in lines}
+    examples = load_corpus(corpus).test
+    words = ["".join(example.source) for example in examples]
+    if missing := [word for word in words if word not in said]:
+        raise ValueError(
+            f"{path} lacks {len(missing)} of the {len(words)} test words, first "
+            f"{missing[0]!r}: every word needs a line, with nothing behind the tab if "
+            "the program has no answer."
+        )
+    scored = score_pronouncer(said.__getitem__, examples)
+    about = {"model": name, "split": corpus.value, "part": "test"}
+    return {**about, "examples": len(examples), **scored}
 
 
 def by_length(

@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import json
 from functools import partial
 
@@ -124,11 +125,35 @@ def test_another_program_is_scored_on_the_same_words():
         Example(tuple("two"), (("T", "UW"),)),
     ]
     said = {"box": ["B", "AA1", "K", "S"], "two": ["T", "W", "UW1", " ", "."]}
-    found = scores.score_pronouncer(said.__getitem__, examples)
+    scored = scores.score_pronouncer(said.__getitem__, examples)
+    found = scored["metrics"]
     outputs = [["B", "AA", "K", "S"], ["T", "W", "UW"]]
     references = [example.references for example in examples]
     assert found["wer"]["value"] == word_error_rate(outputs, references) == 0.5
     assert found["per"]["value"] == phoneme_error_rate(outputs, references)
+
+
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_what_a_program_wrote_is_compared(wrong, tmp_path, monkeypatch, capsys):
+    examples = [Example(tuple(w), ((w.upper(),),)) for w in ("a", "b", "c", "d", "e")]
+    corpus = dataclasses.replace(toy_corpus(ToyTask.COPY), test=examples)
+    monkeypatch.setattr(scores, "load_corpus", lambda _: corpus)
+    monkeypatch.setattr(scores, "OTHERS", tmp_path / "others")
+    path = tmp_path / "said.txt"
+    said = ["A1", "B", "C", "D", "E"]
+    said[:wrong] = [""] * wrong
+    lines = [
+        f"{e.source[0].upper()}\t{s}\n" for e, s in zip(examples, said, strict=True)
+    ]
+    path.write_text("".join(reversed(lines)))
+    assert main(["compare", "theirs 1.0", str(path), "--store"]) == 0
+    result = json.loads((tmp_path / "others" / "theirs 1.0.json").read_text("utf-8"))
+    assert json.loads(capsys.readouterr().out) == result
+    assert result["metrics"]["wer"]["value"] == pytest.approx(wrong / 5)
+    assert result["split"] == "pronalsyl"
+    path.write_text("".join(lines[1:]))
+    assert main(["compare", "theirs", str(path)]) == 2
+    assert "lacks 1 of the 5 test words, first 'a'" in capsys.readouterr().err
 
 
 class TestCommand:
