@@ -424,6 +424,14 @@ def test_or_one_standard_error():
             assert high == pytest.approx(statistics.mean(values) + error)
 
 
+def test_or_the_middle_half():
+    ax = plot_lines(ERRORS, x_label="length", y_label="PER", spread=Spread.QUARTILES)
+    for bars, points in zip(error_bars(ax), ERRORS.values(), strict=True):
+        for (_, low, high), (_, values) in zip(bars, points, strict=True):
+            expected = statistics.quantiles(values, n=4)
+            assert [low, high] == pytest.approx([expected[0], expected[-1]])
+
+
 def test_bands_span_what_error_bars_would():
     ax = plot_lines(ERRORS, x_label="length", y_label="PER", band=True)
     assert not ax.containers
