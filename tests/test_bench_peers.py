@@ -15,14 +15,19 @@ from torch.testing import assert_close
 from seq2seq_lib.bench.__main__ import BENCHES, main
 from seq2seq_lib.bench.baseline import TorchTransformer
 from seq2seq_lib.bench.decoding import LENGTH, decoders, endless_model
-from seq2seq_lib.bench.learners import our_step, turns, usual_step
+from seq2seq_lib.bench.learners import (
+    dictionary_batches,
+    our_step,
+    turns,
+    usual_step,
+)
 from seq2seq_lib.bench.peers import PEERS
 from seq2seq_lib.bench.peers.standins import hashable_dataclasses, standins
 from seq2seq_lib.bench.recurrent import recurrent_steps
 from seq2seq_lib.bench.report import Comparison, setting
 from seq2seq_lib.bench.training import bench_config, transformer_steps
 from seq2seq_lib.bench.tutorial import Tutorial
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch, Pair, padding_share
 from seq2seq_lib.data.vocabulary import EOS, PAD
 from seq2seq_lib.rnn_attention import RNNAttentionConfig
 from seq2seq_lib.training.loss import cross_entropy
@@ -220,6 +225,38 @@ def test_every_step_of_the_benches_runs():
     assert set(PEERS) <= set(steps) | set(missing)
     for step in steps.values():
         assert math.isfinite(step(random_batch()))
+
+
+def test_the_batches_are_about_as_large_as_they_claim():
+    batches = dictionary_batches(8)
+    symbols = sum(int(batch.target_mask.sum()) for batch in batches) / len(batches)
+    assert symbols == pytest.approx(4096, rel=0.05)
+    assert padding_share(batches) < 0.05
+
+
+@pytest.mark.parametrize("name", ["training", "recurrent", "decoding"])
+def test_a_whole_bench_runs(name, monkeypatch):
+    lengths = ((6, 4), (4, 3), (6, 2))
+    for module in ("training", "recurrent", "decoding"):
+        place = f"seq2seq_lib.bench.{module}"
+        monkeypatch.setattr(
+            f"{place}.dictionary_batches",
+            lambda number: [
+                random_batch(lengths=lengths, seed=n) for n in range(number)
+            ],
+        )
+        if module != "recurrent":
+            monkeypatch.setattr(
+                f"{place}.bench_config", lambda **options: replace(SMALL, **options)
+            )
+    before = torch.get_num_threads()
+    bench, _ = BENCHES[name]
+    comparisons = bench(rounds=3)
+    assert torch.get_num_threads() == before
+    assert len({comparison.name for comparison in comparisons}) == len(comparisons) > 1
+    for comparison in comparisons:
+        assert all(len(turns) == 3 for turns in comparison.seconds.values())
+        assert comparison.ratios[comparison.baseline].median == 1
 
 
 def test_every_contender_says_sixteen_symbols(tmp_path):
