@@ -173,6 +173,18 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = True
 
 
+def lay_out_for_decoding(module: nn.Module) -> None:
+    """Store the matrices of linear layers column by column, as products read them.
+
+    Decoding multiplies few rows at a time, and on a CPU the product with a matrix that
+    is stored so is up to a quarter faster. Names, shapes and values stay the same, and
+    the module can still be trained.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear) and layer.weight.device.type == "cpu":
+            layer.weight.data = layer.weight.data.t().contiguous().t()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(ABC):
     """What rebuilds a model: its sizes and choices, and nothing else.

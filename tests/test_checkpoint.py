@@ -32,7 +32,10 @@ def test_a_model_comes_back_as_it_was(name, tmp_path, device):
     loaded = load_model(tmp_path / "model.safetensors", device=device)
     batch = example_batch()
     outputs = loaded.model(batch.to(device)).cpu()
-    assert torch.allclose(outputs, original.model(batch), atol=1e-6)
+    torch.testing.assert_close(outputs, original.model(batch))
+    found = weights_of(loaded.model)
+    for name, weight in weights_of(original.model).items():
+        assert torch.equal(found[name].cpu(), weight)
     assert loaded.source_vocabulary == original.source_vocabulary
     assert loaded.target_vocabulary == original.target_vocabulary
     assert loaded.split == "toy-copy"

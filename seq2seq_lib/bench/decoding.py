@@ -27,7 +27,13 @@ from seq2seq_lib.export import (
     export_onnx,
     load_onnx,
 )
-from seq2seq_lib.interface import Decoder, EncoderDecoder, Memory, evaluating
+from seq2seq_lib.interface import (
+    Decoder,
+    EncoderDecoder,
+    Memory,
+    evaluating,
+    lay_out_for_decoding,
+)
 from seq2seq_lib.search import beam_search, greedy_search
 from seq2seq_lib.training.checkpoint import SavedModel
 from seq2seq_lib.transformer import TransformerConfig, TransformerDecoder
@@ -47,6 +53,7 @@ def endless_model(config: TransformerConfig) -> SavedModel:
     assert isinstance(model.decoder, TransformerDecoder)
     with torch.no_grad():
         model.decoder.output.bias[EOS] = -1e9
+    lay_out_for_decoding(model)  # as load_model does
     letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
     return SavedModel(model, letters, Vocabulary(PHONEMES), "bench")
 

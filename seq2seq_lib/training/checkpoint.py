@@ -19,7 +19,7 @@ from seq2seq_lib.data.subwords import read_vocabulary
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.device import best_device
 from seq2seq_lib.files import write_whole
-from seq2seq_lib.interface import EncoderDecoder, ModelConfig
+from seq2seq_lib.interface import EncoderDecoder, ModelConfig, lay_out_for_decoding
 
 MODEL_FORMAT = "seq2seq_lib model 1"
 HEADER = "seq2seq_lib"
@@ -77,8 +77,10 @@ def load_model(path: Path | str, *, device: torch.device | None = None) -> Saved
     tensors, header = read_tensors(Path(path), MODEL_FORMAT)
     model = ModelConfig.from_json(header["config"]).build()
     load_weights(model, tensors, origin=str(path))
+    model.to(device or best_device()).eval()
+    lay_out_for_decoding(model)
     return SavedModel(
-        model.to(device or best_device()).eval(),
+        model,
         read_vocabulary(header["source_vocabulary"]),
         read_vocabulary(header["target_vocabulary"]),
         header["split"],
