@@ -5,11 +5,9 @@ closely, R = B·W rows of the decoder's state.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
 from seq2seq_lib.interface import Decoder, Memory, evaluating
@@ -62,157 +60,131 @@ def beam_search(
         raise ValueError(
             f"n_best={n_best} with width={width}: a beam finds between 1 and its width."
         )
-    finished: list[list[Hypothesis]] = [[] for _ in range(len(memory))]
-    steps: list[_Step] = []
+    beams = [_Beam() for _ in range(len(memory))]
+    searched = list(beams)
+    device = memory.mask.device
     with evaluating(decoder):
         state = decoder.init_state(memory)
-        sources = torch.arange(len(memory), device=memory.mask.device)
-        prefixes = torch.full_like(sources, BOS)[:, None, None]  # B W length
-        totals = torch.zeros_like(sources, dtype=torch.float)[:, None]  # B W
-        for _ in range(max_length):
-            scores, state = decoder.step(prefixes[..., -1].flatten(), state)  # R V
-            step = _choose(sources, totals, scores, width)
-            if trace:
-                steps.append(step)
-            rows, columns = step.done.nonzero(as_tuple=True)
-            for source, tokens, total in zip(
-                sources[rows].tolist(),
-                prefixes[rows, step.parents[rows, columns], 1:].tolist(),
-                step.totals[rows, columns].tolist(),
-                strict=True,
+        token = torch.full((len(memory),), BOS, device=device)  # R
+        totals = torch.zeros(len(memory), 1, device=device)  # B W
+        for length in range(1, max_length + 1):
+            scores, state = decoder.step(token, state)  # R V
+            symbols = scores.shape[1]
+            candidates = totals[..., None] + scores.view(*totals.shape, symbols)
+            candidates = candidates.flatten(1)  # B W·V
+            # at most W candidates end, so of the best 2·W there are W that go on
+            best, index = candidates.topk(min(2 * width, candidates.shape[1]))  # B C
+            for beam, logs, places in zip(
+                searched, best.tolist(), index.tolist(), strict=True
             ):
-                finished[source].append(cut_at_end([*tokens, EOS], total, alpha))
+                beam.looked_at += candidates.shape[1]
+                chosen = [
+                    (log, *divmod(place, symbols))
+                    for log, place in zip(logs, places, strict=True)
+                ]
+                beam.advance(chosen, width, alpha, trace=trace)
 
-            parents = step.parents.gather(1, step.kept)  # B W
-            totals = step.alive
-            rows = torch.arange(len(sources), device=sources.device)[:, None]
-            tokens = step.tokens.gather(1, step.kept)[..., None]
-            state_rows = rows * prefixes.shape[1] + parents
-            prefixes = torch.cat([prefixes[rows, parents], tokens], dim=-1)
             # nothing alive can score better than if all that follows were certain
-            bounds = (totals[:, 0] / max_length**alpha).tolist()
             going = [
-                bound > _nth_score(finished[source], n_best) or not finished[source]
-                for bound, source in zip(bounds, sources.tolist(), strict=True)
+                number
+                for number, beam in enumerate(searched)
+                if beam.totals[0] / max_length**alpha > beam.nth_score(n_best)
+                or not beam.finished
             ]
-            if not any(going):
+            if not going or length == max_length:
                 break
-            if not all(going):
-                stay = torch.tensor(going, device=sources.device)
-                sources, state_rows = sources[stay], state_rows[stay]
-                prefixes, totals = prefixes[stay], totals[stay]
-            state = state.reorder(state_rows.flatten())
-        for source, tokens, total in zip(
-            sources.tolist(),
-            prefixes[:, 0, 1:].tolist(),
-            totals[:, 0].tolist(),
-            strict=True,
-        ):
-            if not finished[source]:  # cut off at max_length
-                finished[source].append(cut_at_end(tokens, total, alpha))
-        best = [sorted(h, key=lambda h: -h.score)[:n_best] for h in finished]
+            rows = [
+                number * totals.shape[1] + parent
+                for number in going
+                for parent in searched[number].parents
+            ]
+            searched = [searched[number] for number in going]
+            state = state.reorder(torch.tensor(rows, device=device))
+            token = torch.tensor(
+                [prefix[-1] for beam in searched for prefix in beam.prefixes],
+                device=device,
+            )
+            totals = best.new_tensor([beam.totals for beam in searched])
+        for beam in searched:
+            if not beam.finished:  # cut off at max_length
+                cut = cut_at_end(beam.prefixes[0], beam.totals[0], alpha)
+                beam.finished.append(cut)
+        found = [sorted(b.finished, key=lambda h: -h.score)[:n_best] for b in beams]
         if not trace:
-            return [Found(hypotheses) for hypotheses in best]
-        attention = attention_of(decoder, memory, best)
-    trees = _trees(steps, len(memory), alpha)
+            return [Found(hypotheses) for hypotheses in found]
+        attention = attention_of(decoder, memory, found)
     return [
-        Found(hypotheses, Trace(nodes, looked_at, weights))
-        for hypotheses, (nodes, looked_at), weights in zip(
-            best, trees, attention, strict=True
-        )
+        Found(hypotheses, Trace(beam.nodes, beam.looked_at, weights))
+        for hypotheses, beam, weights in zip(found, beams, attention, strict=True)
     ]
 
 
-@dataclass(frozen=True)
-class _Step:
-    """The best candidates of one step, for the sources still searched.
+Candidate = tuple[float, int, int]
+"""A total log-probability, the prefix that is continued, and the symbol it gains."""
+
+
+@dataclass
+class _Beam:
+    """What the search of one source has found so far.
 
     Attributes:
-        sources: which source each row belongs to.
-        totals: log-probability of each candidate from the beginning, best first.
-        parents: which prefix it continues.
-        tokens: the symbol it adds.
-        done: whether it is put aside as finished.
-        kept: the columns that go on as prefixes, best first.
-        alive: log-probability of those prefixes.
-        looked_at: how many continuations were scored for each source.
+        prefixes: what goes on, best first.
+        totals: their log-probabilities; −∞ for one that only fills the beam.
+        parents: which prefixes of the step before they continue.
+        finished: what was put aside because it ended.
+        looked_at: how many continuations were scored.
+        nodes: the tree of all candidates, if it is traced.
+        ends: the nodes that the prefixes end in.
     """
 
-    sources: Int[Tensor, " B"]
-    totals: Float[Tensor, "B C"]
-    parents: Int[Tensor, "B C"]
-    tokens: Int[Tensor, "B C"]
-    done: Bool[Tensor, "B C"]
-    kept: Int[Tensor, "B W"]
-    alive: Float[Tensor, "B W"]
-    looked_at: int
+    prefixes: list[list[int]] = field(default_factory=lambda: [[]])
+    totals: list[float] = field(default_factory=lambda: [0.0])
+    parents: list[int] = field(default_factory=list)
+    finished: list[Hypothesis] = field(default_factory=list)
+    looked_at: int = 0
+    nodes: list[Node] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [-1])
 
-
-def _choose(
-    sources: Int[Tensor, " B"],
-    totals: Float[Tensor, "B W"],
-    scores: Float[Tensor, "R V"],
-    width: int,
-) -> _Step:
-    symbols = scores.shape[1]
-    candidates = totals[..., None] + scores.view(*totals.shape, symbols)  # B W V
-    candidates = candidates.flatten(1)
-    looked_at = candidates.shape[1]
-    # at most W candidates end, so of the best 2·W there are W that go on
-    best, index = candidates.topk(min(2 * width, looked_at))  # B C
-    tokens = index % symbols
-    ends = tokens == EOS
-    done = ends & best.isfinite()
-    done[:, width:] = False
-    # where fewer than W go on, the rest of the beam has probability 0
-    alive, kept = best.masked_fill(ends, -torch.inf).topk(min(width, best.shape[1]))
-    parents = index // symbols
-    return _Step(sources, best, parents, tokens, done, kept, alive, looked_at)
-
-
-def _nth_score(hypotheses: list[Hypothesis], n: int) -> float:
-    scores = sorted((h.score for h in hypotheses), reverse=True)
-    return scores[n - 1] if len(scores) >= n else -math.inf
-
-
-def _trees(
-    steps: list[_Step], sources: int, alpha: float
-) -> list[tuple[list[Node], int]]:
-    """For every source the tree of all candidates, and how many were scored."""
-    trees: list[list[Node]] = [[] for _ in range(sources)]
-    looked_at = [0] * sources
-    prefixes = [[-1]] * sources  # the nodes that the prefixes of a source end in
-    for length, step in enumerate(steps, start=1):
-        for source, totals, parents, tokens, done, kept, alive in zip(
-            *(
-                getattr(step, field).tolist()
-                for field in (
-                    "sources",
-                    "totals",
-                    "parents",
-                    "tokens",
-                    "done",
-                    "kept",
-                    "alive",
-                )
-            ),
-            strict=True,
-        ):
-            nodes = trees[source]
-            first = len(nodes)
-            looked_at[source] += step.looked_at
-            go_on = {
-                c for c, total in zip(kept, alive, strict=True) if total > -math.inf
+    def advance(
+        self, chosen: list[Candidate], width: int, alpha: float, *, trace: bool
+    ) -> None:
+        """Put aside what ends, and go on with the best W others."""
+        ended = [
+            place
+            for place, (log, _, token) in enumerate(chosen)
+            if token == EOS and place < width and log > -math.inf
+        ]
+        for log, parent, token in (chosen[place] for place in ended):
+            said = [*self.prefixes[parent], token]
+            self.finished.append(cut_at_end(said, log, alpha))
+        # where fewer than W go on, the rest of the beam has probability 0
+        dead = [place for place, one in enumerate(chosen) if one[2] == EOS]
+        kept = [place for place, one in enumerate(chosen) if one[2] != EOS]
+        kept = [*kept, *dead][:width]
+        totals = [-math.inf if place in dead else chosen[place][0] for place in kept]
+        if trace:
+            going = {
+                p for p, total in zip(kept, totals, strict=True) if total > -math.inf
             }
-            nodes.extend(
+            first, length = len(self.nodes), len(self.prefixes[0]) + 1
+            self.nodes += [
                 Node(
-                    prefixes[source][parents[column]],
-                    tokens[column],
-                    total,
-                    length_score(total, length, alpha),
-                    kept=done[column] or column in go_on,
+                    self.ends[parent],
+                    token,
+                    log,
+                    length_score(log, length, alpha),
+                    kept=place in going or place in ended,
                 )
-                for column, total in enumerate(totals)
-            )
-            prefixes[source] = [first + column for column in kept]
-    return [(nodes, count) for nodes, count in zip(trees, looked_at, strict=True)]
+                for place, (log, parent, token) in enumerate(chosen)
+            ]
+            self.ends = [first + place for place in kept]
+        self.totals = totals
+        self.parents = [chosen[place][1] for place in kept]
+        self.prefixes = [
+            [*self.prefixes[chosen[place][1]], chosen[place][2]] for place in kept
+        ]
+
+    def nth_score(self, n: int) -> float:
+        """The n-th best score of what has finished."""
+        scores = sorted((h.score for h in self.finished), reverse=True)
+        return scores[n - 1] if len(scores) >= n else -math.inf
