@@ -3,7 +3,7 @@
 Masks are boolean, ``True`` = may look, as in PyTorch's scaled_dot_product_attention.
 
 Axes: B batch, T queries, S keys, Q width of queries, D width of keys, K width of both,
-A width of prepared keys. A leading ``*B`` stands for any batch axes.
+V width of values, A width of prepared keys. A leading ``*B`` stands for any batch axes.
 """
 
 import math

@@ -4,7 +4,8 @@ The readable form is what the chapter shows, and the one that can return its wei
 The fused form is what training uses.
 
 Axes: B batch, T queries, S keys, D width, H heads, K = D / H width of one head, M width
-of the memory, R rows that are decoded, W of them for each source, U = T + 1.
+of the memory, R rows that are decoded, W of them for each source, U = T + 1 with
+the new one.
 """
 
 from typing import NamedTuple

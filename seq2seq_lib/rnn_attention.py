@@ -1,7 +1,7 @@
 """Chapter 6: the recurrent decoder that looks back at every source position.
 
-Axes: B batch, S source, T target, D width, M memory width, A width of prepared keys,
-V vocabulary, L layers, R rows kept.
+Axes: B batch, S source, T target, D width, M width of the memory, A width of prepared
+keys, F = D + M features the output sees, V vocabulary, L layers, R rows kept.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Chapter 4: the recurrent decoder, started from one vector.
 
-Axes: B batch, S source, T target, D width, V vocabulary, L layers, R rows kept.
+Axes: B batch, S source, T target, E input width, D width, M width of the memory,
+V vocabulary, L layers, R rows kept.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Chapter 10: the parts that a Transformer is assembled from.
 
 Axes: B batch, S source, T target, D width, H heads, K width of one head, M width of
-the memory.
+the memory, R rows that are decoded, U = T + 1 with the new one.
 """
 
 import math

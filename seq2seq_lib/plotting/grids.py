@@ -1,6 +1,6 @@
 """Chapter 1 and later: batches and masks as grids of cells.
 
-Axes: B batch, S source, R rows and C columns of any matrix.
+Axes: B batch, S source, R rows, C columns of any matrix.
 """
 
 from collections.abc import Sequence

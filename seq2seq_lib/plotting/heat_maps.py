@@ -1,6 +1,6 @@
 """Chapter 1 and later: matrices in colours.
 
-Axes: R rows and C columns of any matrix.
+Axes: R rows, C columns of any matrix.
 """
 
 from collections.abc import Iterable, Sequence
