@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Write a trained Transformer with its vocabularies in the format "
         "of CTranslate2, or as ONNX graphs of the encoder and of one decoder step.",
     )
-    command.add_argument("model", type=Path, help="a model.safetensors file")
+    command.add_argument("model", help="the name of a model, or a file")
     command.add_argument("directory", type=Path, help="where to; made by the export")
     command.add_argument("--to", choices=("ctranslate2", "onnx"), required=True)
     command.add_argument(
@@ -335,7 +335,7 @@ def _export(options: argparse.Namespace) -> int:
             f"--quantization {quantization} with --to onnx: these graphs are written "
             "in float32 only. Leave it out, or use --to ctranslate2."
         )
-    saved = load_model(options.model)
+    saved = open_model(options.model)
     if options.to == "onnx":
         export_onnx(saved, options.directory)
     else:
