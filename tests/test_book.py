@@ -13,10 +13,11 @@ from bs4 import BeautifulSoup
 BOOK = Path(__file__).parent.parent / "book"
 CONFIG = yaml.safe_load((BOOK / "_config.yml").read_text(encoding="utf-8"))
 TOC = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-NOTEBOOKS = [
+NAMES = [
     TOC["root"],
     *(c["file"] for part in TOC["parts"] for c in part["chapters"]),
 ]
+NOTEBOOKS = [name for name in NAMES if (BOOK / f"{name}.ipynb").exists()]
 # What a browser fetches by itself; links that a reader may follow are not among them.
 FETCHED = {
     "script": "src",
@@ -61,9 +62,10 @@ def is_foreign(address):
     return bool(re.match(r"(https?:)?//", address.strip()))
 
 
-def test_every_notebook_is_in_the_book(pages):
-    assert sorted(p.stem for p in BOOK.glob("*.ipynb")) == sorted(NOTEBOOKS)
-    expected = {f"{name}.html" for name in (*NOTEBOOKS, "index", "search")}
+def test_every_page_is_in_the_book(pages):
+    files = [path.stem for kind in ("ipynb", "md") for path in BOOK.glob(f"*.{kind}")]
+    assert sorted(files) == sorted(NAMES)
+    expected = {f"{name}.html" for name in (*NAMES, "index", "search")}
     assert expected <= pages.keys()
 
 
@@ -151,7 +153,7 @@ def test_math_is_typeset_by_the_site_itself(site, pages):
 
 def test_the_search_index_knows_the_chapters(site, pages):
     index = (site / "searchindex.js").read_text(encoding="utf-8")
-    for name in NOTEBOOKS:
+    for name in NAMES:
         assert f'"{name}"' in index
     for script in ("searchtools.js", "language_data.js", "doctools.js"):
         assert (site / "_static" / script).exists()

@@ -184,11 +184,13 @@ def test_the_readme_maps_the_chapters_of_the_book():
     files = [
         chapter["file"] for part in contents["parts"] for chapter in part["chapters"]
     ]
-    linked = re.findall(r"(?m)^\| (?:\d+ )?\| \[[^]]+\]\(book/(\w+)\.ipynb\)", README)
-    assert linked == [contents["root"], *files]
+    linked = re.findall(r"(?m)^\| (?:\d+ )?\| \[[^]]+\]\(book/(\w+)\.(\w+)\)", README)
+    assert [name for name, _ in linked] == [contents["root"], *files]
     assert len(re.findall(r"(?m)^\| \d+ \| ", README)) == 13
-    for name in linked:
-        assert f"/blob/main/book/{name}.ipynb)" in README
+    for name, kind in linked:
+        assert (ROOT / "book" / f"{name}.{kind}").exists()
+        if kind == "ipynb":
+            assert f"/blob/main/book/{name}.ipynb)" in README
 
 
 def test_make_lists_its_targets():
