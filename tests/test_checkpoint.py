@@ -30,12 +30,14 @@ def test_a_model_comes_back_as_it_was(name, tmp_path, device):
     save_model(tmp_path / "model.safetensors", original)
     torch.manual_seed(1)  # what is drawn while rebuilding must not matter
     loaded = load_model(tmp_path / "model.safetensors", device=device)
-    batch = example_batch()
-    outputs = loaded.model(batch.to(device)).cpu()
-    torch.testing.assert_close(outputs, original.model(batch))
     found = weights_of(loaded.model)
-    for name, weight in weights_of(original.model).items():
-        assert torch.equal(found[name].cpu(), weight)
+    for weight, expected in weights_of(original.model).items():
+        assert torch.equal(found[weight].cpu(), expected)
+    # in double precision, because some of these models blow up what is rounded
+    batch = example_batch()
+    outputs = loaded.model.cpu().double()(batch)
+    expected = original.model.double()(batch)
+    torch.testing.assert_close(outputs, expected, rtol=0, atol=1e-6)
     assert loaded.source_vocabulary == original.source_vocabulary
     assert loaded.target_vocabulary == original.target_vocabulary
     assert loaded.split == "toy-copy"
