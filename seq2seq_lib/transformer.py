@@ -224,6 +224,8 @@ class TransformerState(DecoderState):
     def reorder(self, rows: Int[Tensor, " R"]) -> "TransformerState":
         """Keep these batch rows, in this order."""
         past = self.past and tuple(cache.index_select(1, rows) for cache in self.past)
+        if rows.is_meta:  # there is nothing to read: every row has its own copy
+            return self._keep(past, rows // self.rows, 1)
         sources = [row // self.rows for row in rows.tolist()]
         kept = list(dict.fromkeys(sources))
         share, rest = divmod(len(sources), max(1, len(kept)))
@@ -231,10 +233,17 @@ class TransformerState(DecoderState):
             kept, share = sources, 1  # not in groups: every row has its own copy
         if kept == list(range(len(self.memory[0].key))):
             return TransformerState(past, self.memory, self.mask, share)
-        index = torch.tensor(kept, device=rows.device)
-        memory = tuple(KeyValue(k[index], v[index]) for k, v in self.memory)
-        mask = None if self.mask is None else self.mask[index]
-        return TransformerState(past, memory, mask, share)
+        return self._keep(past, torch.tensor(kept, device=rows.device), share)
+
+    def _keep(
+        self,
+        past: tuple[Float[Tensor, "T R 2 H K"], ...] | None,
+        sources: Int[Tensor, " B"],
+        rows: int,
+    ) -> "TransformerState":
+        memory = tuple(KeyValue(k[sources], v[sources]) for k, v in self.memory)
+        mask = None if self.mask is None else self.mask[sources]
+        return TransformerState(past, memory, mask, rows)
 
 
 class TransformerDecoder(Decoder):
@@ -264,7 +273,9 @@ class TransformerDecoder(Decoder):
 
     def init_state(self, memory: Memory) -> TransformerState:
         """Project the memory once for all steps."""
-        mask = None if memory.mask.all() else memory.mask[:, None, None]
+        # read once for all steps; on the meta device there is nothing to read
+        padded = memory.mask.is_meta or not memory.mask.all()
+        mask = memory.mask[:, None, None] if padded else None
         return TransformerState(None, self._prepare(memory), mask)
 
     def _prepare(self, memory: Memory) -> tuple[KeyValue, ...]:
