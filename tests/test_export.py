@@ -12,6 +12,8 @@ from torch.testing import assert_close
 import seq2seq_lib
 from seq2seq_lib.cli import main
 from seq2seq_lib.data import Batches, ToyTask, encode_pairs
+from seq2seq_lib.data.download import find_local
+from seq2seq_lib.data.pronalsyl import TRAIN
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.toy import toy_examples, toy_vocabulary
 from seq2seq_lib.data.vocabulary import BOS, Vocabulary
@@ -338,6 +340,8 @@ SHIPPED = [name for name in names() if read_card(name).task.startswith("pronunci
 @pytest.mark.parametrize("name", [n for n in SHIPPED if "transformer" in n])
 def test_shipped_models_say_the_same_in_other_engines(name, tmp_path):
     saved = seq2seq_lib.load(name)
+    if saved.split == "pronalsyl" and not find_local(TRAIN):
+        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
     examples = load_corpus(CorpusName(saved.split)).dev
     sources = [example.source for example in examples]
     search = partial(beam_search, width=5, max_length=64, n_best=2)
