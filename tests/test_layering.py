@@ -20,7 +20,7 @@ READING_ORDER = """
     training.history training.checkpoint training.state training.fit
     training.gradients training
     search.hypothesis search.stepwise search.beam search.exhaustive search
-    evaluation
+    evaluation exposure
     attention rnn_attention multi_head self_attention normalization positional
     transformer_blocks transformer torch_transformer
     translation results weights recipes experiments
