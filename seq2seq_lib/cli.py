@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from seq2seq_lib import answers, scores
+from seq2seq_lib import analysis, answers, scores, tuning
 from seq2seq_lib.data import Corpus
 from seq2seq_lib.device import best_device
 from seq2seq_lib.experiments import (
@@ -33,7 +34,14 @@ from seq2seq_lib.recipes import (
 from seq2seq_lib.training import SavedModel, load_model
 from seq2seq_lib.training.distributed import process_group, processes, rank
 from seq2seq_lib.translation import measure
-from seq2seq_lib.weights import DIRECTORY, ShippedModel, names, open_model, ship
+from seq2seq_lib.weights import (
+    DIRECTORY,
+    ShippedModel,
+    load,
+    names,
+    open_model,
+    ship,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,6 +122,16 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_evaluate)
 
     command = commands.add_parser(
+        "analyze",
+        help="count what a translator of the library gets wrong, and store it",
+        description="Describe the corpus of a model that translates and its errors on "
+        "the development part, as counts that are stored in the library.",
+    )
+    command.add_argument("model", help="the name of a model")
+    _add_device(command)
+    command.set_defaults(run=_analyze)
+
+    command = commands.add_parser(
         "compare",
         help="score what another program pronounced, on the same test words",
         description="Score a file with a word, a tab and its phonemes on each line. "
@@ -159,6 +177,25 @@ def _parser() -> argparse.ArgumentParser:
         help="int8 is smaller and faster, but rounds; for ctranslate2 only",
     )
     command.set_defaults(run=_export)
+
+    command = commands.add_parser(
+        "tune",
+        help="score a model on the development part with several searches",
+        description="Score a model that comes with the library with beams of several "
+        "widths and exponents of the length, on development examples only, and store "
+        "the table in the library.",
+    )
+    command.add_argument("model", help="the name of a model")
+    command.add_argument("--widths", type=int, nargs="+", default=tuning.WIDTHS)
+    command.add_argument("--alphas", type=float, nargs="+", default=tuning.ALPHAS)
+    command.add_argument(
+        "--words",
+        type=int,
+        default=tuning.EXAMPLES,
+        help="how many words or sentences (default: %(default)s)",
+    )
+    _add_device(command)
+    command.set_defaults(run=_tune)
     answers.add_commands(commands)
     return parser
 
@@ -291,6 +328,28 @@ def _store(
     result = scores.evaluate(saved, corpus.test)
     print(json.dumps(result, indent=2, ensure_ascii=False))
     print(f"stored in {scores.store(result)}", file=sys.stderr)
+    return 0
+
+
+def _tune(options: argparse.Namespace) -> int:
+    shipped = load(options.model, device=_device(options))
+    if options.words < 1:
+        raise ValueError(f"--words {options.words}: expected at least 1.")
+    examples = load_corpus(CorpusName(shipped.split)).dev[: options.words]
+    table = tuning.tune(shipped, examples, widths=options.widths, alphas=options.alphas)
+    return _print_and_store(table, tuning.DIRECTORY)
+
+
+def _analyze(options: argparse.Namespace) -> int:
+    shipped = load(options.model, device=_device(options))
+    found = analysis.analyze(shipped, load_corpus(CorpusName(shipped.split)))
+    return _print_and_store(found, analysis.DIRECTORY)
+
+
+def _print_and_store(result: dict[str, Any], directory: Path) -> int:
+    print(json.dumps(result, indent=2, ensure_ascii=False))
+    path = scores.store(result, directory=directory)
+    print(f"stored in {path}", file=sys.stderr)
     return 0
 
 

@@ -158,8 +158,8 @@ def by_length(
         ]
         if chosen:
             said, those = map(list, zip(*chosen, strict=True))
-            values = _values(said, those)
-            rows.append({"from": low, "below": high, "examples": len(said), **values})
+            row = {"from": low, "below": high, "examples": len(said)}
+            rows.append({**row, **values(said, those)})
     return rows
 
 
@@ -168,7 +168,8 @@ def _length(example: Example, *, sentences: bool) -> int:
     return len(text.split()) if sentences else len(text)
 
 
-def _values(outputs: Sequence[Any], examples: Sequence[Example]) -> dict[str, float]:
+def values(outputs: Sequence[Any], examples: Sequence[Example]) -> dict[str, float]:
+    """BLEU and chrF of sentences, WER and PER of other outputs, without intervals."""
     sentences = all(isinstance(output, str) for output in outputs)
     if sentences:
         references = [["".join(one) for one in e.references] for e in examples]
@@ -211,7 +212,7 @@ def evaluate(shipped: ShippedModel, examples: Sequence[Example]) -> dict[str, An
         "by_length": by_length(outputs, examples),
         "sample": {
             "examples": len(examples[sample]),
-            **_values(outputs[sample], examples[sample]),
+            **values(outputs[sample], examples[sample]),
         },
     }
 
@@ -250,7 +251,7 @@ def check(shipped: ShippedModel, scores: dict[str, Any]) -> None:
                 f"{expected}. Run seq2seq evaluate {name} --part test --store."
             )
     outputs = outputs_of(shipped, sample, SearchConfig(**scores["search"]))
-    for metric, value in _values(outputs, sample).items():
+    for metric, value in values(outputs, sample).items():
         stored = scores["sample"][metric]
         if not abs(stored - value) <= TOLERANCE[metric]:
             raise ValueError(

@@ -27,7 +27,10 @@ READING_ORDER = """
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
     export.engine export.ctranslate2 export.onnx export
-    scores answers notebook cli __main__
+    scores tuning analysis answers notebook
+    grading.wire grading.box grading.sandbox grading.expect grading.exercise
+    grading.checks grading.submission grading.session grading.practice grading
+    cli __main__
     bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
     bench.report bench.baseline bench.tutorial bench.learners
     bench.peers.standins bench.peers.huggingface bench.peers.joeynmt
