@@ -67,6 +67,7 @@ check: $(READY) ## lint, types, consistency: under a minute
 	$(BIN)/mypy
 	$(BIN)/python .ci/address.py --check
 	$(BIN)/python .ci/notebooks.py --check $(CHAPTERS)
+	$(BIN)/python .ci/exercises.py --check
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
@@ -80,6 +81,10 @@ format: $(READY) ## format code and notebooks, copy the address where it is need
 notebooks: $(READY) ## execute the chapters and store their outputs
 	$(BIN)/python .ci/address.py
 	$(BIN)/python .ci/notebooks.py $(CHAPTERS)
+
+.PHONY: exercises
+exercises: $(READY) ## write notebooks, pages and tests of the exercises from their sources
+	$(BIN)/python .ci/exercises.py
 
 .PHONY: lock
 lock: $(READY) ## pin again from pyproject.toml

@@ -1,0 +1,120 @@
+"""The inside of a sandbox: runs a student's cells, then their functions, on request.
+
+Nothing here can be trusted once the first cell has run; the other side of the wire
+checks all it is told. What is done here only keeps honest code safe from itself: limits
+on time, memory, processes and files, the same random numbers in every call.
+"""
+
+import builtins
+import math
+import os
+import random
+import sys
+import time
+import types
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seq2seq_lib.grading.wire import decode, encode, read_frame, write_frame
+
+if sys.platform != "win32":
+    import resource
+
+BUILTINS = dict(vars(builtins))
+MESSAGE = 300
+
+
+def serve() -> None:
+    """Answer requests from standard input until it ends."""
+    requests, replies = _take_streams()
+    _confine(read_frame(requests))
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    write_frame(replies, {"id": "ready"})
+    while True:
+        try:
+            request = read_frame(requests)
+        except EOFError:
+            return
+        _allow_cpu(request["seconds"])
+        reply = _answer(request, vars(module))
+        vars(builtins).update(BUILTINS)
+        write_frame(replies, {"id": request["id"], **reply})
+
+
+def _take_streams() -> tuple[BufferedReader, BufferedWriter]:
+    """Keep the wire, and let whatever the student prints go nowhere."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    return requests, replies
+
+
+def _confine(limits: dict[str, Any]) -> None:
+    """Give up everything that a student's code does not need."""
+    if limits["user"] is not None:
+        os.setgroups([])
+        os.setresgid(*[limits["user"]] * 3)
+        os.setresuid(*[limits["user"]] * 3)
+    torch.set_num_threads(1)
+    if sys.platform == "win32":
+        return  # where a practice score is all there is
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, limits["file"])
+    if limits["processes"] is not None:
+        _limit(resource.RLIMIT_NPROC, limits["processes"])
+    table = Path("/proc/self/statm")
+    if table.exists():  # what torch itself has mapped comes on top
+        mapped = int(table.read_text().split()[0]) * resource.getpagesize()
+        _limit(resource.RLIMIT_AS, mapped + limits["memory"])
+
+
+def _limit(kind: int, wanted: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(kind, (wanted, wanted))
+
+
+def _allow_cpu(seconds: int) -> None:
+    if sys.platform == "win32":
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(time.process_time()) + seconds
+    if hard != resource.RLIM_INFINITY:
+        soft = min(soft, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
+def _answer(request: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - what a student's code draws from
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    try:
+        if "cell" in request:
+            exec(compile(request["cell"], request["name"], "exec"), names)  # noqa: S102
+            return {"value": None}
+        if request["call"] not in names:
+            return {"missing": request["call"]}
+        arguments, options = decode(request["arguments"])
+        return {"value": encode(names[request["call"]](*arguments, **options))}
+    except BaseException as error:  # noqa: BLE001 - a student may raise anything
+        return _described(error)
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    try:
+        return {"error": type(error).__name__, "message": str(error)[:MESSAGE]}
+    except BaseException:  # noqa: BLE001 - also while being printed
+        return {"error": type(error).__name__, "message": ""}
+
+
+if __name__ == "__main__":
+    serve()

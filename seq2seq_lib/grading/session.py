@@ -1,0 +1,168 @@
+"""How a submission is run: its cells in a box, then its functions, check by check."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seq2seq_lib.grading.checks import (
+    PUBLIC_SECRET,
+    MissingError,
+    Outcome,
+    run_checks,
+    shown,
+    student_error,
+)
+from seq2seq_lib.grading.exercise import Exercise
+from seq2seq_lib.grading.sandbox import Box, BoxLostError, Limits, Strength
+from seq2seq_lib.grading.submission import Submission, definitions
+from seq2seq_lib.grading.wire import WireError, decode, encode
+
+MOST_STARTS = 12
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A submission with what came of it.
+
+    Attributes:
+        exercise: its name.
+        outcomes: of every check.
+        notes: what happened to cells that did not run to their end.
+        strength: of the sandbox.
+    """
+
+    exercise: str
+    outcomes: list[Outcome]
+    notes: list[str]
+    strength: Strength
+
+    @property
+    def earned(self) -> int:
+        """Points of all checks that passed."""
+        return sum(outcome.earned for outcome in self.outcomes)
+
+    @property
+    def points(self) -> int:
+        """Points there are."""
+        return sum(outcome.points for outcome in self.outcomes)
+
+
+def grade(
+    submission: Submission,
+    exercise: Exercise,
+    *,
+    strength: Strength,
+    limits: Limits | None = None,
+    secret: str = PUBLIC_SECRET,
+    extra: Mapping[str, str] | None = None,
+) -> Graded:
+    """Run a submission in a box and judge it."""
+    session = _Session(submission, exercise, strength, limits or Limits())
+    try:
+        outcomes = run_checks(exercise, session.function, secret=secret, extra=extra)
+    finally:
+        session.close()
+    return Graded(exercise.name, outcomes, session.notes(), strength)
+
+
+class _Session:
+    """Boxes for one submission, one after the other: a lost one is replaced.
+
+    A cell that took its box down runs with its definitions only in the next one, and
+    not at all if that does not help.
+    """
+
+    def __init__(
+        self,
+        submission: Submission,
+        exercise: Exercise,
+        strength: Strength,
+        limits: Limits,
+    ) -> None:
+        self.exercise = exercise
+        self.strength = strength
+        self.limits = limits
+        self.cells = list(submission.cells)
+        self.troubles: dict[int, str] = {}
+        self.starts = 0
+        self.box: Box | None = None
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A stand-in for a student's function, which calls it in the box."""
+
+        def called(*arguments: Any, **options: Any) -> Any:
+            box = self._ready()
+            try:
+                request = encode((arguments, options))
+                reply = box.ask(call=name, arguments=request)
+                if "missing" in reply:
+                    raise MissingError(name)
+                if "error" in reply:
+                    kind, message = str(reply["error"]), str(reply.get("message"))
+                    raise student_error(name, kind[:80], message[:300])
+                return decode(reply.get("value"))
+            except BoxLostError:
+                self.box = None
+                raise
+            except WireError as error:
+                raise student_error(name, WireError.__name__, str(error)) from None
+
+        return called
+
+    def _ready(self) -> Box:
+        while self.box is None:
+            self.starts += 1
+            if self.starts > MOST_STARTS:
+                raise BoxLostError("it ended its process again and again")
+            box = Box(self.strength, self.limits)
+            if self._filled(box):
+                self.box = box
+        return self.box
+
+    def _filled(self, box: Box) -> bool:
+        """Run all cells; whether the box survived them."""
+        given: list[tuple[int | None, str]] = [(None, c) for c in self.exercise.given]
+        own = [(n, cell) for n, cell in enumerate(self.cells) if cell.strip()]
+        # A cell that misses a name may stand before the cell that defines it. What is
+        # given runs last again, so that nothing that a student changed there counts.
+        late: list[tuple[int | None, str]] = []
+        for round_, program in enumerate(([*given, *own], late, given)):
+            for number, cell in program:
+                try:
+                    reply = box.ask(cell=cell, name=f"cell {number}")
+                except BoxLostError as error:
+                    if number is None:
+                        raise
+                    self._give_up(number, str(error))
+                    return False
+                if number is None:
+                    continue
+                kind = str(reply.get("error", ""))[:80]
+                if kind == NameError.__name__ and round_ == 0:
+                    late.append((number, cell))
+                if kind:
+                    what = f"{kind}: {str(reply.get('message'))[:300]}"
+                    self.troubles[number] = f"raised {what}"
+                elif round_ == 1:
+                    self.troubles.pop(number)
+        return True
+
+    def _give_up(self, number: int, reason: str) -> None:
+        kept = definitions(self.cells[number])
+        if kept == self.cells[number]:
+            kept = ""
+        self.cells[number] = kept
+        what = "only its definitions count" if kept.strip() else "it was left out"
+        self.troubles[number] = f"was stopped, because {reason}; {what}"
+
+    def notes(self) -> list[str]:
+        """What happened to cells that did not run to their end, in their order."""
+        return [
+            shown(f"Code cell {number + 1} {what}.")
+            for number, what in sorted(self.troubles.items())
+        ]
+
+    def close(self) -> None:
+        """End the last box."""
+        if self.box is not None:
+            self.box.close()

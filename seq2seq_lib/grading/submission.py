@@ -1,0 +1,209 @@
+"""What was handed in: a notebook, perhaps renamed, reordered, edited or hostile."""
+
+import ast
+import hashlib
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seq2seq_lib.grading.exercise import Exercise
+
+LARGEST = 20 << 20
+MOST_CELLS = 2000
+MAGIC = re.compile(r"(?m)^([ \t]*)(?:[\w, ]+=\s*)?[%!?].*$")
+# Cells in another language; other cell magics run Python, with something around it.
+FOREIGN = re.compile(
+    r"%%(?:bash|sh|script|html|javascript|js|latex|markdown|writefile)"
+)
+# What belongs to practising, and is neither needed nor there when it counts.
+PRACTICE = re.compile(r"\b(?:otter|grader|practice)\b")
+
+
+class RefusedError(ValueError):
+    """A submission that cannot be graded; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The code of a notebook.
+
+    Attributes:
+        path: of the file.
+        student: their name, from the file or its folder.
+        cells: plain Python, without what only Jupyter understands.
+        named: the exercise that the notebook's metadata names, if any.
+        digest: of the file's content.
+    """
+
+    path: Path
+    student: str
+    cells: list[str]
+    named: str | None
+    digest: str
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a submitted file.
+
+    Raises:
+        RefusedError: it is a link, no file, or too large.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if path.is_symlink():
+            raise RefusedError("it is a symbolic link: hand in the file itself.")
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RefusedError("it is not a regular file.")
+            found = file.read(LARGEST + 1)
+    except OSError as error:
+        raise RefusedError(f"it cannot be read: {error.strerror}.") from error
+    if len(found) > LARGEST:
+        raise RefusedError(
+            f"it has more than {LARGEST >> 20} MB: clear its outputs and try again."
+        )
+    return found
+
+
+def read(path: Path, student: str) -> Submission:
+    """Read a submitted notebook.
+
+    Raises:
+        RefusedError: it is no notebook; says what it is.
+    """
+    found = content(path)
+    try:
+        notebook = json.loads(found)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(
+            f"it is not a notebook ({type(error).__name__}): in Jupyter or Colab, "
+            "download it as .ipynb."
+        ) from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise RefusedError(
+            "it has no cells: expected a notebook of format 4. Open it in Jupyter, "
+            "save it and try again."
+        )
+    sources = [
+        _source(cell)
+        for cell in notebook["cells"][:MOST_CELLS]
+        if isinstance(cell, dict) and cell.get("cell_type") == "code"
+    ]
+    named = _at(notebook, "metadata", "seq2seq", "exercise")
+    return Submission(
+        path,
+        student,
+        [plain_python(source) for source in sources],
+        named if isinstance(named, str) else None,
+        hashlib.sha256(found).hexdigest(),
+    )
+
+
+def _source(cell: dict[str, Any]) -> str:
+    source = cell.get("source", "")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    return source if isinstance(source, str) else ""
+
+
+def _at(value: Any, *path: str) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def plain_python(source: str) -> str:
+    r"""A cell without the commands of Jupyter and the calls of the practice checks.
+
+    >>> plain_python("%matplotlib inline\nx = 1\ngrader.check('q1')")
+    'pass\nx = 1\n'
+    """
+    if FOREIGN.match(source):
+        return ""
+    tree = _parsed(source)
+    if tree is None:
+        source = MAGIC.sub(r"\1pass", source)
+        tree = _parsed(source)
+    if tree is None:
+        return source  # running it will say what is wrong
+    lines = source.split("\n")
+    for statement in tree.body:
+        first, last = statement.lineno - 1, statement.end_lineno or statement.lineno
+        kinds = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
+        if isinstance(statement, kinds) and PRACTICE.search(_names(statement)):
+            lines[first:last] = [""] * (last - first)
+    return "\n".join(lines)
+
+
+def _names(statement: ast.stmt) -> str:
+    names = [
+        getattr(node, "id", None) or getattr(node, "module", None) or ""
+        for node in ast.walk(statement)
+    ]
+    aliases = [n.name for n in ast.walk(statement) if isinstance(n, ast.alias)]
+    return " ".join(map(str, names + aliases))
+
+
+def definitions(source: str) -> str:
+    """A cell with its imports, functions, classes and constants only."""
+    tree = _parsed(source)
+    if tree is None:
+        return ""
+    lines = source.split("\n")
+    for statement in tree.body:
+        if not _defines(statement):
+            first, last = statement.lineno - 1, statement.end_lineno or 0
+            lines[first:last] = [""] * (last - first)
+    return "\n".join(lines)
+
+
+def _defines(statement: ast.stmt) -> bool:
+    kinds = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+    if isinstance(statement, ast.Assign):
+        return isinstance(statement.value, ast.Constant)
+    return isinstance(statement, kinds)
+
+
+def _parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def exercise_of(submission: Submission, known: dict[str, Exercise]) -> Exercise:
+    """The exercise that a submission answers.
+
+    What the metadata says counts; without it, the names of the functions do.
+
+    Raises:
+        RefusedError: it answers none, or it could be several.
+    """
+    if submission.named in known:
+        return known[submission.named]
+    names = {
+        statement.name
+        for cell in submission.cells
+        if (tree := _parsed(cell)) is not None
+        for statement in tree.body
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef)
+    }
+    hits = {
+        name: len(names.intersection(*[[f for q in e.questions for f in q.functions]]))
+        for name, e in known.items()
+    }
+    best = [name for name, n in hits.items() if n and n == max(hits.values())]
+    if not best:
+        raise RefusedError(
+            "no exercise is recognised in it: none of its cells defines a function "
+            "that an exercise asks for. Start from the exercise's own notebook."
+        )
+    if len(best) > 1:
+        raise RefusedError(
+            f"it could answer {' or '.join(best)}: say which with --exercise."
+        )
+    return known[best[0]]
