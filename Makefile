@@ -7,7 +7,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 PEERS ?= .venv-peers
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-BOOK := book/_build/html/index.html
+SITE := book/_build/html
+ZIP := $(SITE)/site.zip
 CHAPTERS := $(wildcard book/*.ipynb)
 PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/*)
 
@@ -25,20 +26,23 @@ $(READY): requirements.lock pyproject.toml
 .PHONY: setup
 setup: $(READY) ## make .venv from the lock file
 
-# --all, because a warning of an earlier build would not be given a second time.
-$(BOOK): $(READY) $(PAGES)
+# --all, because a warning of an earlier build would not be given a second time. The zip
+# comes last: it is there only if everything before it went well.
+$(ZIP): $(READY) $(PAGES)
 	$(BIN)/python .ci/address.py --check
+	rm -rf $(SITE)
 	$(BIN)/jupyter-book build book --all --quiet -W -n --keep-going
-	@touch $@
+	cd $(SITE)/.. && $(abspath $(BIN)/python) -m zipfile -c site.zip html
+	mv $(SITE)/../site.zip $@
 
 .PHONY: book
-book: $(BOOK) ## build the book into book/_build/html
-	@echo "The book is at file://$(CURDIR)/$(BOOK)"
+book: $(ZIP) ## build the book into book/_build/html, with a zip for reading offline
+	@echo "The book is at file://$(CURDIR)/$(SITE)/index.html"
 
 .PHONY: serve
 serve: book ## build the book and serve it on localhost
 	@echo "http://localhost:$(PORT)/ (Ctrl-C stops)"
-	@$(BIN)/python -m http.server --bind localhost --directory $(dir $(BOOK)) $(PORT)
+	@$(BIN)/python -m http.server --bind localhost --directory $(SITE) $(PORT)
 
 .PHONY: lab
 lab: $(READY) ## open JupyterLab on the chapters
@@ -81,6 +85,10 @@ format: $(READY) ## format code and notebooks, copy the address where it is need
 notebooks: $(READY) ## execute the chapters and store their outputs
 	$(BIN)/python .ci/address.py
 	$(BIN)/python .ci/notebooks.py $(CHAPTERS)
+
+.PHONY: times
+times: $(READY) ## measure how long the chapters run, for the first page
+	OMP_NUM_THREADS=1 $(BIN)/python .ci/notebooks.py --times $(CHAPTERS)
 
 .PHONY: exercises
 exercises: $(READY) ## write notebooks, pages and tests of the exercises from their sources

@@ -1,6 +1,9 @@
 """What every test has: checked shapes, all devices, and no clock that can fail it."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import matplotlib as mpl
 import pytest
@@ -26,6 +29,25 @@ settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The folder of the book, built as `make book` builds it, or found up to date."""
+    import fcntl  # which Windows lacks, and where nobody asks for the book
+
+    root = Path(__file__).parent.parent
+    build = root / "book" / "_build"
+    build.mkdir(exist_ok=True)
+    # The packages are those that run this test: make need not look after them.
+    command = ["make", "--old-file=.venv/.ready", f"BIN={Path(sys.executable).parent}"]
+    with (build / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait, and find it built
+        built = subprocess.run(
+            [*command, "book"], cwd=root, capture_output=True, text=True, check=False
+        )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return build / "html"
 
 
 @pytest.fixture(params=devices(), ids=str)

@@ -1,8 +1,6 @@
 """The built book: strict, complete, and readable without a network."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,19 +30,6 @@ FETCHED = {
     "link": "href",
 }
 FOLLOWED = {"canonical", "next", "prev", "search", "author", "license"}
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """The folder of the book, built as `make book` builds it."""
-    output = tmp_path_factory.mktemp("book")
-    program = Path(sys.executable).with_name("jupyter-book")
-    options = ["--path-output", output, "--all", "-W", "-n", "--keep-going"]
-    built = subprocess.run(
-        [program, "build", BOOK, *options], capture_output=True, text=True, check=False
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return output / "_build" / "html"
 
 
 @pytest.fixture(scope="session")
