@@ -10,6 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SITE := book/_build/html
 ZIP := $(SITE)/site.zip
 CHAPTERS := $(wildcard book/*.ipynb)
+FIRST := book/intro.ipynb
 PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/*)
 
 .PHONY: help
@@ -87,8 +88,9 @@ notebooks: $(READY) ## execute the chapters and store their outputs
 	$(BIN)/python .ci/notebooks.py $(CHAPTERS)
 
 .PHONY: times
-times: $(READY) ## measure how long the chapters run, for the first page
-	OMP_NUM_THREADS=1 $(BIN)/python .ci/notebooks.py --times $(CHAPTERS)
+times: $(READY) ## as notebooks, and note how long each ran for the first page
+	$(BIN)/python .ci/address.py
+	OMP_NUM_THREADS=1 $(BIN)/python .ci/notebooks.py --times $(filter-out $(FIRST),$(CHAPTERS)) $(FIRST)
 
 .PHONY: exercises
 exercises: $(READY) ## write notebooks, pages and tests of the exercises from their sources

@@ -3,13 +3,16 @@
 ``notebooks.py PATH…`` runs every notebook from its first cell to its last and writes
 it back with its outputs. ``notebooks.py --check PATH…`` runs nothing: it says what in
 the stored notebooks would surprise a reader. Either exits with 1 if something is wrong,
-and then the files are as they were.
+and then the files are as they were. ``notebooks.py --times PATH…`` stores the outputs
+and also how long the notebooks ran, for the table on the first page.
 """
 
 import argparse
+import json
+import math
 import re
+import resource
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from seq2seq_lib.files import write_whole
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 35
 SECONDS_PER_CELL = 600
+TIMES = ROOT / "seq2seq_lib" / "results" / "chapters.json"
 
 KERNEL = {
     "name": "python3",
@@ -177,30 +181,59 @@ def checked(path: Path) -> list[str]:
     return found
 
 
-def stored(path: Path) -> list[str]:
-    """Run a notebook and store it, unless it has problems, which are returned."""
-    start = time.monotonic()
+def core_seconds() -> float:
+    """For how long processes that this one started, and that ended, have computed.
+
+    That depends less on what else the machine does than the time on the clock.
+    """
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def stored(path: Path, times: Path | None = None) -> list[str]:
+    """Run a notebook and store it, unless it has problems, which are returned.
+
+    Args:
+        path: the notebook.
+        times: where to note how long it ran, if that is wanted.
+    """
+    start = core_seconds()
     notebook = nbformat.read(path, as_version=4)
     try:
         notebook = cleaned(executed(notebook, path.parent))
     except CellExecutionError as error:
         return [str(error)]
+    seconds = core_seconds() - start
     found = list(problems(notebook))
     if not found:
         write_whole(path, text_of(notebook))
-        print(f"{path}: {time.monotonic() - start:.0f} s")
+        print(f"{path}: {seconds:.0f} s of one core")
+        if times is not None:
+            store_time(times, path, seconds)
     return found
+
+
+def store_time(times: Path, path: Path, seconds: float) -> None:
+    """Note how long a notebook keeps a core busy, in steps of 5 seconds."""
+    known = json.loads(times.read_text(encoding="utf-8")) if times.exists() else {}
+    known[path.stem] = 5 * math.ceil(seconds / 5)
+    # Pages that are gone are forgotten.
+    known = {n: s for n, s in known.items() if path.with_stem(n).exists()}
+    write_whole(times, f"{json.dumps(known, indent=2, sort_keys=True)}\n")
 
 
 def main() -> int:
     """Run or check the notebooks that are named."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="run nothing, only check")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--check", action="store_true", help="run nothing, only check")
+    choice.add_argument("--times", action="store_true", help="store the times, too")
     parser.add_argument("path", nargs="*", type=Path, help="a notebook")
     arguments = parser.parse_args()
+    times = TIMES if arguments.times else None
     wrong = False
     for path in arguments.path:
-        for problem in (checked if arguments.check else stored)(path):
+        for problem in checked(path) if arguments.check else stored(path, times):
             wrong = True
             print(f"{path}: {problem}", file=sys.stderr)
     return int(wrong)

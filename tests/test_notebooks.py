@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -130,6 +131,21 @@ get_ipython().register_magic_function(print, magic_name="pip")"""
         f'install -q "seq2seq_lib[course] @ {source}"\n'
         for source in (release, "file:///elsewhere")
     ]
+
+
+def test_running_times_are_noted_in_steps(write, tmp_path):
+    path, times = write(new_code_cell("sum(range(1_000))")), tmp_path / "times.json"
+    times.write_text('{"00_gone": 5}')
+    assert notebooks.stored(path, times) == []
+    (name, seconds), *others = json.loads(times.read_text()).items()
+    assert (name, others) == ("01_one", [])
+    assert seconds > 0
+    assert seconds % 5 == 0
+
+    times.unlink()
+    (problem,) = notebooks.stored(write(new_code_cell("1 / 0")), times)
+    assert "ZeroDivisionError" in problem
+    assert not times.exists()
 
 
 def printed(text, *, name="stdout", **options):
