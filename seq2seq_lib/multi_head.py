@@ -8,6 +8,7 @@ of the memory, R rows that are decoded, W of them for each source, U = T + 1 wit
 the new one.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -24,6 +25,24 @@ class KeyValue(NamedTuple):
 
     key: Float[Tensor, "B H S K"]
     value: Float[Tensor, "B H S K"]
+
+
+class OneSource(NamedTuple):
+    """A single source with the projections of its queries and outputs multiplied in.
+
+    Every head scores the source's positions by (x W + b) kᵀ / √K = x (W kᵀ / √K) + …,
+    and what it sees goes through the output layer: both products with the source are
+    the same at every step. For a short source they are smaller than the projections.
+
+    Attributes:
+        key: W kᵀ / √K of every head, side by side.
+        offset: what the bias adds to the scores; −∞ where there is padding.
+        value: every head's values after its part of the output layer.
+    """
+
+    key: Float[Tensor, "D HS"]
+    offset: Float[Tensor, " HS"]
+    value: Float[Tensor, "HS D"]
 
 
 def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
@@ -265,10 +284,26 @@ class CrossAttention(MultiHead):
         query = split_heads(self.query(x), self.heads)
         return self.look(query, memory, mask, weights=weights)
 
+    def fold(self, memory: KeyValue, mask: Bool[Tensor, "B S"]) -> KeyValue | OneSource:
+        """Multiply the projections into a single source, if that makes it smaller."""
+        width = self.query.in_features
+        if len(memory.key) > 1 or self.heads * mask.shape[1] > width:
+            return memory
+        key, value = memory.key[0].mT / math.sqrt(memory.key.shape[3]), memory.value[0]
+        weight = self.query.weight.view(self.heads, -1, width)  # H K D
+        bias = self.query.bias.view(self.heads, 1, -1)  # H 1 K
+        offset = (bias @ key).masked_fill(~mask, -torch.inf)  # H 1 S
+        output = self.output.weight.T.view(self.heads, -1, width)  # H K D
+        return OneSource(
+            (weight.mT @ key).transpose(0, 1).flatten(1),
+            offset.flatten(),
+            (value @ output).flatten(0, 1),
+        )
+
     def step(
         self,
         x: Float[Tensor, "R D"],
-        memory: KeyValue,
+        memory: KeyValue | OneSource,
         mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> Float[Tensor, "R D"]:
         """One position of every row looks at its source, W rows in turn at each.
@@ -278,6 +313,11 @@ class CrossAttention(MultiHead):
             memory: keys and values of B sources.
             mask: ``True`` where a row may look; ``None`` for everywhere.
         """
+        if isinstance(memory, OneSource):
+            scores = torch.addmm(memory.offset, x, memory.key)  # R HS
+            weights = scores.view(len(x), self.heads, -1).softmax(dim=-1)
+            dropped = self.dropout.forward(weights).view(len(x), -1)
+            return torch.addmm(self.output.bias, dropped, memory.value)
         query = self.query.forward(x).view(
             len(memory.key), -1, self.heads, x.shape[1] // self.heads
         )

@@ -96,7 +96,8 @@ class Positions(nn.Module):
                     f"{len(self.table)} positions. Build the model with longest={end} "
                     "or more, shorten the sequence, or use sinusoidal positions."
                 )
-            self.table = sinusoids(2 * end, x.shape[2]).to(self.table)
+            with torch.inference_mode(False):  # a search may need it, training later
+                self.table = sinusoids(2 * end, x.shape[2]).to(self.table)
         return x + self.table[start:end]
 
 

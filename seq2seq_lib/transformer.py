@@ -21,7 +21,7 @@ from seq2seq_lib.interface import (
     Memory,
     ModelConfig,
 )
-from seq2seq_lib.multi_head import CrossAttention, KeyValue, SelfAttention
+from seq2seq_lib.multi_head import CrossAttention, KeyValue, OneSource, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.positional import PositionKind, Positions, Rotary
 from seq2seq_lib.recurrent import Summary, summarize
@@ -217,7 +217,7 @@ class TransformerState(DecoderState):
     """
 
     past: tuple[Float[Tensor, "T R 2 H K"], ...] | None
-    memory: tuple[KeyValue, ...]
+    memory: tuple[KeyValue | OneSource, ...]
     mask: Bool[Tensor, "B 1 1 S"] | None
     rows: int = 1
 
@@ -231,7 +231,8 @@ class TransformerState(DecoderState):
         share, rest = divmod(len(sources), max(1, len(kept)))
         if rest or sources != [source for source in kept for _ in range(share)]:
             kept, share = sources, 1  # not in groups: every row has its own copy
-        if kept == list(range(len(self.memory[0].key))):
+        first = self.memory[0]
+        if isinstance(first, OneSource) or kept == list(range(len(first.key))):
             return TransformerState(past, self.memory, self.mask, share)
         return self._keep(past, torch.tensor(kept, device=rows.device), share)
 
@@ -241,7 +242,12 @@ class TransformerState(DecoderState):
         sources: Int[Tensor, " B"],
         rows: int,
     ) -> "TransformerState":
-        memory = tuple(KeyValue(k[sources], v[sources]) for k, v in self.memory)
+        memory = tuple(
+            one
+            if isinstance(one, OneSource)
+            else KeyValue(one.key[sources], one.value[sources])
+            for one in self.memory
+        )
         mask = None if self.mask is None else self.mask[sources]
         return TransformerState(past, memory, mask, rows)
 
@@ -276,7 +282,13 @@ class TransformerDecoder(Decoder):
         # read once for all steps; on the meta device there is nothing to read
         padded = memory.mask.is_meta or not memory.mask.all()
         mask = memory.mask[:, None, None] if padded else None
-        return TransformerState(None, self._prepare(memory), mask)
+        prepared = tuple(
+            block.cross.fold(keys_and_values, memory.mask)
+            for block, keys_and_values in zip(
+                self.blocks, self._prepare(memory), strict=True
+            )
+        )
+        return TransformerState(None, prepared, mask)
 
     def _prepare(self, memory: Memory) -> tuple[KeyValue, ...]:
         return tuple(block.cross.prepare(memory.states) for block in self.blocks)

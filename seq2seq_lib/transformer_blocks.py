@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.dropout import Dropout
-from seq2seq_lib.multi_head import CrossAttention, KeyValue, SelfAttention
+from seq2seq_lib.multi_head import CrossAttention, KeyValue, OneSource, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.positional import Positions
 
@@ -40,9 +40,8 @@ class Embedding(nn.Module):
         self, tokens: Int[Tensor, "B T"], *, start: int = 0
     ) -> Float[Tensor, "B T D"]:
         """Embed the symbols of the positions from ``start`` on."""
-        embedded = self.embedding(tokens) * self.scale
-        dropped: Tensor = self.dropout(self.positions(embedded, start=start))
-        return dropped
+        embedded = self.embedding.forward(tokens) * self.scale
+        return self.dropout.forward(self.positions.forward(embedded, start=start))
 
 
 class FeedForward(nn.Sequential):
@@ -189,7 +188,7 @@ class DecoderBlock(nn.Module):
         self,
         x: Float[Tensor, "R D"],
         past: Float[Tensor, "T R 2 H K"] | None,
-        memory: KeyValue,
+        memory: KeyValue | OneSource,
         mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> tuple[Float[Tensor, "R D"], Float[Tensor, "U R 2 H K"]]:
         """One new position of every row, and the cache with its key and value."""

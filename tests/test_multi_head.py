@@ -6,6 +6,8 @@ from torch.testing import assert_close
 
 from seq2seq_lib.multi_head import (
     CrossAttention,
+    KeyValue,
+    OneSource,
     SelfAttention,
     causal_mask,
     merge_heads,
@@ -103,6 +105,27 @@ def test_steps_with_a_cache_equal_the_causal_pass(x):
         seen, past = attention.step(x[:, t], past)
         assert_close(seen, whole[:, t], **EXACT)
         assert past.shape == (t + 1, 2, 2, 2, 4)
+
+
+@pytest.mark.parametrize("row", [0, 1], ids=["whole", "padded"])
+def test_a_source_alone_with_projections_multiplied_in_gives_the_same(x, row):
+    cross, one = CrossAttention(16, 2, memory_width=8).double(), slice(row, row + 1)
+    memory = cross.prepare(x[one])
+    folded = cross.fold(memory, MASK[one])
+    assert isinstance(folded, OneSource)
+    query = torch.randn(3, 16, dtype=torch.double)  # three rows, as in a beam
+    assert_close(
+        cross.step(query, folded, None),
+        cross(query[None], memory, MASK[one, None])[0][0],
+        **EXACT,
+    )
+
+
+def test_only_a_short_source_alone_is_multiplied_in(x):
+    cross = CrossAttention(8, 2, memory_width=8).double()
+    both, long = cross.prepare(x), cross.prepare(x[:1])
+    assert isinstance(cross.fold(both, MASK), KeyValue)
+    assert isinstance(cross.fold(long, MASK[:1]), KeyValue)  # 2 · 5 > 8
 
 
 def test_heads_are_slices_of_the_features(x):

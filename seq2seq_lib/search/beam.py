@@ -63,7 +63,7 @@ def beam_search(
     beams = [_Beam() for _ in range(len(memory))]
     searched = list(beams)
     device = memory.mask.device
-    with evaluating(decoder):
+    with evaluating(decoder), torch.inference_mode():
         state = decoder.init_state(memory)
         token = torch.full((len(memory),), BOS, device=device)  # R
         totals = torch.zeros(len(memory), 1, device=device)  # B W
@@ -105,13 +105,14 @@ def beam_search(
                 device=device,
             )
             totals = best.new_tensor([beam.totals for beam in searched])
-        for beam in searched:
-            if not beam.finished:  # cut off at max_length
-                cut = cut_at_end(beam.prefixes[0], beam.totals[0], alpha)
-                beam.finished.append(cut)
-        found = [sorted(b.finished, key=lambda h: -h.score)[:n_best] for b in beams]
-        if not trace:
-            return [Found(hypotheses) for hypotheses in found]
+    for beam in searched:
+        if not beam.finished:  # cut off at max_length
+            cut = cut_at_end(beam.prefixes[0], beam.totals[0], alpha)
+            beam.finished.append(cut)
+    found = [sorted(b.finished, key=lambda h: -h.score)[:n_best] for b in beams]
+    if not trace:
+        return [Found(hypotheses) for hypotheses in found]
+    with evaluating(decoder):
         attention = attention_of(decoder, memory, found)
     return [
         Found(hypotheses, Trace(beam.nodes, beam.looked_at, weights))

@@ -146,7 +146,7 @@ def _walk(
     gains: list[list[float]] = [[] for _ in range(len(memory))]
     rows = list(range(len(memory)))  # the sources still walking
     token = torch.full((len(memory),), BOS, device=memory.mask.device)
-    with evaluating(decoder):
+    with evaluating(decoder), torch.inference_mode():
         state = decoder.init_state(memory)
         for _ in range(max_length):
             scores, state = decoder.step(token, state)  # R V
@@ -164,14 +164,15 @@ def _walk(
             rows = [rows[place] for place in going]
             kept = torch.tensor(going, device=token.device)
             token, state = token[kept], state.reorder(kept)
-        # added up here, because sums in half precision would lose what a step adds
-        totals = [list(accumulate(row)) for row in gains]
-        hypotheses = [
-            cut_at_end(path, total[-1], alpha)
-            for path, total in zip(paths, totals, strict=True)
-        ]
-        if not trace:
-            return [Found([hypothesis]) for hypothesis in hypotheses]
+    # added up here, because sums in half precision would lose what a step adds
+    totals = [list(accumulate(row)) for row in gains]
+    hypotheses = [
+        cut_at_end(path, total[-1], alpha)
+        for path, total in zip(paths, totals, strict=True)
+    ]
+    if not trace:
+        return [Found([hypothesis]) for hypothesis in hypotheses]
+    with evaluating(decoder):
         attention = attention_of(decoder, memory, [[h] for h in hypotheses])
     symbols = scores.shape[-1]
     return [
