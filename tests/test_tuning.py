@@ -102,7 +102,7 @@ class TestDifference:
 
     def test_of_wrong_words_is_a_share(self):
         examples = [Example(("x",), (("A", "B"),))] * 50
-        wrong = [["A"]] * 10 + [["A", "B"]] * 40
+        wrong = [["C", "D"]] * 10 + [["A", "B"]] * 40
         found = tuning.difference(wrong, [["A", "B"]] * 50, examples)
         assert found["value"] == pytest.approx(0.2)
         low, high = found["interval"]
