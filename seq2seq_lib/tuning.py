@@ -4,6 +4,8 @@ One beam of each width serves every exponent. Which prefixes a beam keeps does n
 depend on α, only when it stops does, and it stops last at the largest α. So the search
 runs once, with that one, and what it put aside as finished is ranked again for the
 others: the best of them is what a search with the smaller α would have returned.
+
+Axes: R rows, C columns of any matrix.
 """
 
 import dataclasses
@@ -167,7 +169,7 @@ def difference(
 
 def _statistics(
     outputs: Sequence[Any], examples: Sequence[Example]
-) -> Int[Tensor, "B C"]:
+) -> Int[Tensor, "R C"]:
     """For each example counts whose sums give the metric of all."""
     if not all(isinstance(output, str) for output in outputs):
         errors = count_errors(outputs, [example.references for example in examples])
