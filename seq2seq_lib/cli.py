@@ -23,6 +23,7 @@ from seq2seq_lib.experiments import (
 )
 from seq2seq_lib.export import Quantization, export_ctranslate2, export_onnx
 from seq2seq_lib.files import cache_directory
+from seq2seq_lib.grading import command as grading
 from seq2seq_lib.recipes import (
     CorpusName,
     SearchConfig,
@@ -197,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_device(command)
     command.set_defaults(run=_tune)
     answers.add_commands(commands)
+    grading.add_commands(commands)
     return parser
 
 

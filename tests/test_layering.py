@@ -29,7 +29,8 @@ READING_ORDER = """
     export.engine export.ctranslate2 export.onnx export
     scores tuning analysis answers notebook
     grading.wire grading.box grading.sandbox grading.expect grading.exercise
-    grading.checks grading.submission grading.session grading.practice grading
+    grading.checks grading.submission grading.session grading.batch grading.report
+    grading.command grading.practice grading
     cli __main__
     bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
     bench.report bench.baseline bench.tutorial bench.learners
