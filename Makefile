@@ -11,7 +11,10 @@ SITE := book/_build/html
 ZIP := $(SITE)/site.zip
 CHAPTERS := $(wildcard book/*.ipynb)
 FIRST := book/intro.ipynb
-PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/*)
+PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/* book/exercises/*.md)
+# The exercises are printed with their solutions, unless this is 0.
+export SOLUTIONS ?= 1
+PRINTED := book/_build/.solutions-$(SOLUTIONS)
 
 .PHONY: help
 help: ## list the targets
@@ -29,12 +32,15 @@ setup: $(READY) ## make .venv from the lock file
 
 # --all, because a warning of an earlier build would not be given a second time. The zip
 # comes last: it is there only if everything before it went well.
-$(ZIP): $(READY) $(PAGES)
+$(ZIP): $(READY) $(PAGES) $(PRINTED)
 	$(BIN)/python .ci/address.py --check
 	rm -rf $(SITE)
 	$(BIN)/jupyter-book build book --all --quiet -W -n --keep-going
 	cd $(SITE)/.. && $(abspath $(BIN)/python) -m zipfile -c site.zip html
 	mv $(SITE)/../site.zip $@
+
+$(PRINTED):
+	@mkdir -p $(dir $@) && rm -f $(dir $@).solutions-* && touch $@
 
 .PHONY: book
 book: $(ZIP) ## build the book into book/_build/html, with a zip for reading offline

@@ -1,8 +1,13 @@
 """Every check of every exercise: what it accepts, and what it says of a mistake."""
 
+import functools
+import importlib.util
+import re
 from pathlib import Path
 
+import nbformat
 import pytest
+import yaml
 
 from seq2seq_lib.grading.checks import local, run_checks
 from seq2seq_lib.grading.exercise import CELL, Exercise
@@ -39,6 +44,7 @@ def answers(kind):
     return found
 
 
+@functools.cache
 def judged(name, code="", *, stubs=False, secret="public"):
     """The outcomes of the solutions, or the stubs, with some code run after them."""
     exercise = EXERCISES[name]
@@ -100,3 +106,42 @@ def test_questions_are_of_a_size(name):
         assert 5 <= question.minutes <= 60
         asked = {n for n in question.functions if f"def {n}" in question.stub}
         assert asked, "a question asks for a function"
+
+
+def chapters():
+    """The exercises whose chapters are in the book, with what the contents say."""
+    contents = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
+    entries = [entry for part in contents["parts"] for entry in part["chapters"]]
+    return {e["file"]: e.get("sections", []) for e in entries if e["file"] in EXERCISES}
+
+
+@pytest.mark.parametrize("name", chapters())
+def test_a_chapter_and_its_exercise_link_to_each_other(name):
+    assert {"file": f"exercises/{name}"} in chapters()[name]
+    chapter = (ROOT / "book" / f"{name}.ipynb").read_text(encoding="utf-8")
+    assert f"](exercises/{name}.md)" in chapter
+    page = (ROOT / "book" / "exercises" / f"{name}.md").read_text(encoding="utf-8")
+    assert f"](../{name}.ipynb)" in page
+
+
+@pytest.mark.parametrize("name", chapters())
+def test_what_to_read_again_exists(name):
+    notebook = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
+    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    headings = re.findall(r"(?m)^#{2,3} (.*)$", text)
+    anchors = {re.sub(r"[^\w\- ]", "", h).lower().replace(" ", "-") for h in headings}
+    assert {q.reread for q in EXERCISES[name].questions} <= anchors
+
+
+def test_solutions_can_be_left_out_of_the_book():
+    path = ROOT / "book" / "_extensions" / "solutions.py"
+    spec = importlib.util.spec_from_file_location("solutions", path)
+    extension = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(extension)
+    page = (ROOT / "book" / "exercises" / "06_attention.md").read_text(encoding="utf-8")
+    source = [page]
+    extension.leave_out(None, "exercises/06_attention", source)
+    assert "masked_fill(~mask, -torch.inf)" in page
+    assert "masked_fill(~mask, -torch.inf)" not in source[0]
+    assert source[0].count("<summary>Hint") == 8
+    assert source[0].count("raise NotImplementedError") == 4
