@@ -11,7 +11,8 @@ SITE := book/_build/html
 ZIP := $(SITE)/site.zip
 CHAPTERS := $(wildcard book/*.ipynb)
 FIRST := book/intro.ipynb
-PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/* book/exercises/*.md)
+PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/* book/_templates/* book/_extensions/*) \
+  $(wildcard book/exercises/*.md)
 # The exercises are printed with their solutions, unless this is 0.
 export SOLUTIONS ?= 1
 PRINTED := book/_build/.solutions-$(SOLUTIONS)

@@ -18,10 +18,17 @@ from playwright.sync_api import Page, sync_playwright
 
 BOOK = Path(__file__).parent.parent / "book"
 TOC = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-NAMES = [
-    TOC["root"],
-    *(chapter["file"] for part in TOC["parts"] for chapter in part["chapters"]),
-]
+
+
+def files(chapter):
+    """A chapter and what belongs to it, in reading order."""
+    yield chapter["file"]
+    for section in chapter.get("sections", []):
+        yield from files(section)
+
+
+CHAPTERS = [chapter for part in TOC["parts"] for chapter in part["chapters"]]
+NAMES = [TOC["root"], *(name for chapter in CHAPTERS for name in files(chapter))]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Quiet, so that every request is one that a page makes.
 OPTIONS = (
