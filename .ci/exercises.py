@@ -51,6 +51,11 @@ Save the notebook, then run this cell. It starts from a fresh Python: what stand
 cells counts, not what happens to be in memory. With `--html report.html` it writes a
 page that says what to read again."""
 
+GRADE = """\
+import sys
+
+!{{sys.executable}} -m seq2seq_lib grade {name}.ipynb"""
+
 
 def notebook(exercise: Exercise, address: Address) -> str:
     """The student's notebook."""
@@ -75,7 +80,7 @@ def notebook(exercise: Exercise, address: Address) -> str:
             code(question.name, question.stub),
             code(f"{question.name}-check", f'grader.check("{question.name}")'),
         ]
-    cells += [text("end", END), code("grade", f"!seq2seq grade {exercise.name}.ipynb")]
+    cells += [text("end", END), code("grade", GRADE.format(name=exercise.name))]
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python"}
     made = {
         "cells": cells,

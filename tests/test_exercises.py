@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import nbformat
 import pytest
 import yaml
 
+from seq2seq_lib.grading import submission
 from seq2seq_lib.grading.checks import local, run_checks
-from seq2seq_lib.grading.exercise import CELL, Exercise
+from seq2seq_lib.grading.exercise import CELL, Exercise, exercises
+from seq2seq_lib.grading.sandbox import Strength, strongest
+from seq2seq_lib.grading.session import grade
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = sorted(path.parent for path in ROOT.glob("exercises/*/source.py"))
@@ -145,3 +149,20 @@ def test_solutions_can_be_left_out_of_the_book():
     assert "masked_fill(~mask, -torch.inf)" not in source[0]
     assert source[0].count("<summary>Hint") == 8
     assert source[0].count("raise NotImplementedError") == 4
+
+
+@pytest.mark.skipif(strongest() is Strength.NONE, reason="there is no sandbox here")
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_notebook_with_solutions_scores_full_marks_in_a_box(name, tmp_path):
+    exercise = EXERCISES[name]
+    path = ROOT / "exercises" / name / f"{name}.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    solutions = {question.name: question.solution for question in exercise.questions}
+    for cell in notebook["cells"]:
+        cell["source"] = solutions.get(cell["id"], cell["source"])
+    (tmp_path / "renamed.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    read = submission.read(tmp_path / "renamed.ipynb", "Ada")
+    assert submission.exercise_of(read, exercises()).name == name
+    graded = grade(read, exercise, strength=strongest())
+    assert [o for o in graded.outcomes if not o.passed] == []
+    assert graded.notes == []

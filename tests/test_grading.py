@@ -1,5 +1,6 @@
 """The grader: what crosses the wire, what is read of a notebook, how it is judged."""
 
+import contextlib
 import io
 import json
 import os
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from seq2seq_lib.grading import submission, wire
-from seq2seq_lib.grading.checks import Outcome, shown
+from seq2seq_lib.grading.checks import shown
 from seq2seq_lib.grading.exercise import Exercise, exercises, extra_checks
 from seq2seq_lib.grading.expect import same
 from seq2seq_lib.grading.sandbox import Box, BoxLostError, Limits, Strength, strongest
@@ -327,4 +328,36 @@ def test_a_box_that_is_lost_says_why():
     box = Box(Strength.BUBBLEWRAP, Limits(cpu=1))
     with pytest.raises(BoxLostError, match="computed for longer than 1 seconds"):
         box.ask(cell="while True: pass", name="cell")
-    assert isinstance(Outcome("q1", "c", 1, True, False).earned, int)
+
+
+ASK = "import os\nraise ValueError(os.getuid())"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_has_limits_and_leaves_nothing_behind():
+    box = Box(Strength.USER, Limits(cpu=2, processes=4))
+    assert int(box.ask(cell=ASK, name="cell")["message"]) > 1_000_000
+    start = (
+        "import os\nif os.fork() == 0:\n    os.setsid()\n"
+        "    os.execlp('sleep', *'sleep 918274'.split())"
+    )
+    assert box.ask(cell=start, name="cell")["value"] is None
+    bomb = box.ask(cell="import os\nwhile True: os.fork()", name="cell")
+    assert bomb["error"] == "BlockingIOError"
+    box.close()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            assert b"918274" not in path.read_bytes()
+
+
+def test_without_a_sandbox_the_score_is_for_practice():
+    found = grade(handed_in(SOFTMAX), ATTENTION, strength=Strength.NONE)
+    assert earned(found) == {"q1": 6}
+    assert "practice score" in found.strength.meaning
+
+
+def test_a_submission_has_only_so_much_time():
+    limits = Limits(total=0.0)
+    found = grade(handed_in(SOFTMAX), ATTENTION, strength=strongest(), limits=limits)
+    assert found.earned == 0
+    assert "it had 0 seconds in all" in found.outcomes[0].message

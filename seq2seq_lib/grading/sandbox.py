@@ -62,6 +62,7 @@ class Limits:
         wall: seconds by the clock, for one cell or one call; longer than ``cpu``,
             because other programs may keep the machine busy.
         start: seconds by the clock until a box is ready.
+        total: seconds by the clock for one submission, all boxes together.
         memory: bytes, on top of what PyTorch needs.
         processes: at the same time, threads included.
         file: bytes of the largest file, and of the temporary directory.
@@ -70,6 +71,7 @@ class Limits:
     cpu: int = 10
     wall: float = 60.0
     start: float = 120.0
+    total: float = 600.0
     memory: int = 1024 * MEGABYTE
     processes: int = 16
     file: int = 16 * MEGABYTE

@@ -1,5 +1,6 @@
 """How a submission is run: its cells in a box, then its functions, check by check."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,7 @@ class _Session:
         self.cells = list(submission.cells)
         self.troubles: dict[int, str] = {}
         self.starts = 0
+        self.deadline = time.monotonic() + limits.total
         self.box: Box | None = None
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -110,6 +112,8 @@ class _Session:
         return called
 
     def _ready(self) -> Box:
+        if time.monotonic() > self.deadline:
+            raise BoxLostError(f"it had {self.limits.total:.0f} seconds in all")
         while self.box is None:
             self.starts += 1
             if self.starts > MOST_STARTS:
