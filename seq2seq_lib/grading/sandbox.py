@@ -32,6 +32,8 @@ from seq2seq_lib.grading.wire import WireError, read_frame, write_frame
 ROOT = Path(__file__).parent.parent
 EXERCISES = Path(__file__).parent / "exercises"
 MEGABYTE = 1 << 20
+# How a process, or bubblewrap around it, ends that has computed for too long.
+OUT_OF_TIME = () if sys.platform == "win32" else (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 
 
 class Strength(StrEnum):
@@ -147,7 +149,7 @@ class Box:
             return reply
         code = self._gone() if isinstance(reply, EOFError | OSError) else None
         self.close()
-        if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
+        if code in OUT_OF_TIME:
             reason = f"it computed for longer than {self.limits.cpu} seconds"
         elif code is not None:
             reason = "it ended the Python process that ran it"
