@@ -174,20 +174,19 @@ def without_marks(question: Question) -> str:
     return re.sub(r"(?m)^ *# (BEGIN|END) SOLUTION\n", "", question.solution).strip()
 
 
-def products(address: Address) -> Iterator[tuple[Path, str]]:
-    """Every file that follows from a source, with its text."""
-    for source in sorted(ROOT.glob("exercises/*/source.py")):
-        folder = source.parent
-        exercise = Exercise.from_source(folder.name, source.read_text(encoding="utf-8"))
-        yield BUNDLES / f"{exercise.name}.json", exercise.to_json()
-        yield folder / f"{exercise.name}.ipynb", notebook(exercise, address)
-        yield (
-            ROOT / "book" / "exercises" / f"{exercise.name}.md",
-            page(exercise, address),
-        )
-        for question in exercise.questions:
-            name = f"{question.name}.py"
-            yield folder / "tests" / name, otter_test(exercise, question)
+def products(source: Path, address: Address) -> Iterator[tuple[Path, str]]:
+    """Every file that follows from a source, with its text.
+
+    Raises:
+        ValueError: the source is not as it should be.
+    """
+    folder = source.parent
+    exercise = Exercise.from_source(folder.name, source.read_text(encoding="utf-8"))
+    yield BUNDLES / f"{exercise.name}.json", exercise.to_json()
+    yield folder / f"{exercise.name}.ipynb", notebook(exercise, address)
+    yield ROOT / "book" / "exercises" / f"{exercise.name}.md", page(exercise, address)
+    for question in exercise.questions:
+        yield folder / "tests" / f"{question.name}.py", otter_test(exercise, question)
 
 
 def strangers(made: set[Path]) -> Iterator[Path]:
@@ -204,17 +203,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="only say what is stale")
     check = parser.parse_args().check
-    try:
-        made = dict(products(read_address()))
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
+    address = read_address()
+    made: dict[Path, str] = {}
+    wrong = []
+    for source in sorted(ROOT.glob("exercises/*/source.py")):
+        try:
+            made |= products(source, address)
+        except ValueError as error:
+            wrong.append(source.parent.name)
+            print(error, file=sys.stderr)
     stale = [
         path
         for path, content in made.items()
         if not path.exists() or path.read_text(encoding="utf-8") != content
     ]
-    left = list(strangers(set(made)))
+    left = [p for p in strangers(set(made)) if not {p.stem, *p.parts} & set(wrong)]
     for path in stale + left:
         name = path.relative_to(ROOT)
         if check:
@@ -225,7 +228,7 @@ def main() -> int:
         else:
             write_whole(path, made[path])
             print(f"{name} written")
-    return int(check and bool(stale or left))
+    return int(bool(wrong) or (check and bool(stale or left)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Instant feedback: otter itself with our checks, on right and wrong answers."""
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq_lib.grading import practice
-from seq2seq_lib.grading.exercise import exercises
+from seq2seq_lib.grading.exercise import Exercise, exercises
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # otter's own
 ROOT = Path(__file__).parent.parent
@@ -75,3 +76,76 @@ def test_what_follows_from_the_sources_is_up_to_date():
     check = [sys.executable, str(ROOT / ".ci" / "exercises.py"), "--check"]
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def generator(tmp_path, monkeypatch):
+    """The script of `make exercises`, for a copy of one exercise."""
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    path = ROOT / ".ci" / "exercises.py"
+    spec = importlib.util.spec_from_file_location("exercises_script", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setattr(script, "BUNDLES", tmp_path / "bundles")
+    shutil.copy(ROOT / "requirements.lock", tmp_path)
+    shutil.copytree(
+        ROOT / "exercises" / "06_attention",
+        tmp_path / "exercises" / "06_attention",
+        ignore=shutil.ignore_patterns("tests", "*.ipynb"),
+    )
+
+    def run(*options):
+        monkeypatch.setattr(sys, "argv", ["exercises.py", *options])
+        return script.main()
+
+    return run
+
+
+def test_files_follow_their_source(generator, tmp_path, capsys):
+    source = tmp_path / "exercises" / "06_attention" / "source.py"
+    assert generator("--check") == 1
+    assert generator() == 0
+    assert generator("--check") == 0
+    tests = sorted(path.name for path in source.parent.glob("tests/*"))
+    assert tests == ["q1.py", "q2.py", "q3.py", "q4.py"]
+
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("# 2 points", "# 3 points"), encoding="utf-8")
+    (tmp_path / "bundles" / "07_gone.json").touch()
+    capsys.readouterr()
+    assert generator("--check") == 1
+    named = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert str(Path("bundles", "07_gone.json")) in named
+    assert str(Path("book", "exercises", "06_attention.md")) in named
+    assert generator() == 0
+    assert not (tmp_path / "bundles" / "07_gone.json").exists()
+    assert generator("--check") == 0
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("# 2 points", "# two", "expected one line 'def"),
+        ("difficulty=2", "difficulty=6", "difficulty is 1 to 5"),
+        ("# BEGIN SOLUTION", "# SOLUTION", "no # BEGIN SOLUTION"),
+        ("# %% [markdown] hint", "# %% [markdown] hunt", "expected given, helpers"),
+        ("(masked_softmax):", "(masked_softmax, other):", r"takes \['other'\]"),
+        ("def check_large_scores", "def check_random_masks", "more than one check"),
+    ],
+)
+def test_a_source_that_is_wrong_is_told_where(old, new, said):
+    path = ROOT / "exercises" / "06_attention" / "source.py"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    with pytest.raises(ValueError, match=f"exercises/06_attention/source.py: .*{said}"):
+        Exercise.from_source("06_attention", text.replace(old, new, 1))
+
+
+def test_a_broken_source_does_not_stop_the_others(generator, tmp_path, capsys):
+    (tmp_path / "exercises" / "01_broken").mkdir()
+    broken = tmp_path / "exercises" / "01_broken" / "source.py"
+    broken.write_text("# %% [markdown]\n# no heading\n")
+    assert generator() == 1
+    assert "exercises/01_broken/source.py: 'no heading'" in capsys.readouterr().err
+    assert (tmp_path / "bundles" / "06_attention.json").exists()

@@ -17,7 +17,7 @@ from typing import Any
 from seq2seq_lib.grading.sandbox import EXERCISES
 
 CELL = re.compile(r"(?m)^# %%(.*)\n")
-CHECK = re.compile(r"(?m)^def (check_\w+)\((.*)\):(?:  # (\d+) points?)?$")
+CHECK = re.compile(r"(?m)^def (check_\w+)\((.*)\):  # (\d+) points?$")
 BLOCK = re.compile(r"(?ms)^( *)# BEGIN SOLUTION\n.*?^ *# END SOLUTION\n")
 RANDOM = "random"
 
@@ -192,15 +192,21 @@ def defined(source: str) -> list[str]:
 def _compiled(code: str, *, hidden: bool) -> tuple[Check, ...]:
     namespace: dict[str, Any] = {}
     exec(compile(code, "<checks>", "exec"), namespace)  # noqa: S102 - our own
+    found = CHECK.findall(code)
+    defined_here = {name for name in namespace if name.startswith("check_")}
+    if unclear := defined_here - {name for name, _, _ in found}:
+        raise ValueError(
+            f"{sorted(unclear)}: expected one line 'def check_x(f):  # 2 points'."
+        )
     return tuple(
         Check(
             name=name,
-            points=int(points or 0),
+            points=int(points),
             hidden=hidden,
             function=namespace[name],
             parameters=tuple(p.strip() for p in parameters.split(",") if p.strip()),
         )
-        for name, parameters, points in CHECK.findall(code)
+        for name, parameters, points in found
     )
 
 
@@ -287,8 +293,6 @@ def _validate(exercise: Exercise, question: Question) -> None:
     known = {*question.functions, RANDOM}
     known |= {name for cell in exercise.given for name in defined(cell)}
     for check in checks:
-        if not check.points:
-            raise ValueError(f"{check.name}: write its '# 2 points' behind the colon.")
         if unknown := set(check.parameters) - known:
             raise ValueError(f"{check.name} takes {sorted(unknown)}: what is that?")
     names = [c.name for q in exercise.questions for c in exercise.checks(q)]
