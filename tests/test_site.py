@@ -194,7 +194,7 @@ def prose_of(name):
         text = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
     else:
         text = path.with_suffix(".md").read_text(encoding="utf-8")
-    return re.sub(r"(?ms)^```.*?^```|`[^`\n]+`", "", text)
+    return re.sub(r"(?ms)^```\w+\n.*?^```|`[^`\n]+`", "", text)
 
 
 def test_a_page_loads_in_silence_and_from_home(visit, server):
