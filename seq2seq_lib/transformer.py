@@ -282,16 +282,19 @@ class TransformerDecoder(Decoder):
         # read once for all steps; on the meta device there is nothing to read
         padded = memory.mask.is_meta or not memory.mask.all()
         mask = memory.mask[:, None, None] if padded else None
-        prepared = tuple(
-            block.cross.fold(keys_and_values, memory.mask)
-            for block, keys_and_values in zip(
-                self.blocks, self._prepare(memory), strict=True
-            )
-        )
+        prepared = self._prepare(memory)
+        if torch.is_inference_mode_enabled():  # a search, which takes many steps
+            return TransformerState(None, self._fold(prepared, memory.mask), mask)
         return TransformerState(None, prepared, mask)
 
     def _prepare(self, memory: Memory) -> tuple[KeyValue, ...]:
         return tuple(block.cross.prepare(memory.states) for block in self.blocks)
+
+    def _fold(
+        self, prepared: tuple[KeyValue, ...], mask: Bool[Tensor, "B S"]
+    ) -> tuple[KeyValue | OneSource, ...]:
+        blocks = zip(self.blocks, prepared, strict=True)
+        return tuple(block.cross.fold(one, mask) for block, one in blocks)
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState

@@ -8,9 +8,10 @@ from models import CONFIGS, SIZES, SMALL, build, example_batch
 from torch import nn
 from torch.testing import assert_close
 
+from seq2seq_lib.data.vocabulary import PAD
 from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import EncoderDecoder
-from seq2seq_lib.multi_head import causal_mask
+from seq2seq_lib.multi_head import OneSource, causal_mask
 from seq2seq_lib.normalization import NormKind, NormOrder
 from seq2seq_lib.positional import PositionKind
 from seq2seq_lib.rnn_seq2seq import RNNDecoder
@@ -226,6 +227,24 @@ def test_the_cache_is_used():
     for length in range(1, 4):
         _, state = model.decoder.step(batch.decoder_input[:, 0], state)
         assert [len(past) for past in state.past] == [length] * 2
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_search_of_one_source_takes_a_shorter_way_to_the_same(padding):
+    model, batch = build(CONFIGS["transformer"]), example_batch()
+    source = torch.tensor([[4, 3] + [PAD] * padding])
+    memory = model.encoder(source, source != PAD)
+    tokens = batch.decoder_input[:1]
+    state = model.decoder.init_state(memory)
+    with torch.inference_mode():
+        short = model.decoder.init_state(memory)
+        assert isinstance(short.memory[0], OneSource)
+        for token in tokens[0]:
+            rows = torch.zeros(3, dtype=torch.long)  # a beam of three
+            state, short = state.reorder(rows), short.reorder(rows)
+            scores, state = model.decoder.step(token.expand(3), state)
+            same, short = model.decoder.step(token.expand(3), short)
+            assert_close(same, scores, **EXACT)
 
 
 @pytest.mark.parametrize(
