@@ -3,6 +3,8 @@
 In training a decoder reads right symbols, in use its own. To compare the two one needs
 to know which next symbols are right after a prefix that is wrong already. The edit
 distance says so: those after which no further edit becomes necessary.
+
+Axes: B batch, T target, V vocabulary.
 """
 
 from collections.abc import Sequence

@@ -65,7 +65,7 @@ VALUES = [
     torch.tensor(3.0),
     torch.tensor([[True], [False]]),
     torch.arange(6, dtype=torch.int16).reshape(2, 3).mT,
-    torch.randn(4).to(torch.bfloat16),
+    torch.tensor([0.1, -2.5, 3e9, 0.0]).to(torch.bfloat16),
     torch.tensor([torch.nan, torch.inf], dtype=torch.float64),
 ]
 
@@ -81,7 +81,7 @@ def test_what_crosses_comes_out_as_it_went_in(value):
         assert back.dtype is value.dtype
 
 
-@pytest.mark.parametrize("value", [{1}, object(), print, 1j, torch.randn(2) + 1j])
+@pytest.mark.parametrize("value", [{1}, object(), print, 1j, torch.ones(2) + 1j])
 def test_what_is_not_data_does_not_cross(value):
     with pytest.raises(wire.WireError):
         wire.encode([value])
