@@ -27,7 +27,7 @@ from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.evaluation import decode
 from seq2seq_lib.metrics import count_errors
 from seq2seq_lib.recipes import SearchConfig
-from seq2seq_lib.scores import values
+from seq2seq_lib.scores import DRAWS, values
 from seq2seq_lib.search import Found, Hypothesis, Node, beam_search
 from seq2seq_lib.search.hypothesis import cut_at_end
 from seq2seq_lib.seeds import generator
@@ -38,8 +38,6 @@ DIRECTORY = Path(str(resources.files(results))) / "searches"
 WIDTHS = (1, 2, 5, 10)
 ALPHAS = (0.0, 0.5, 0.75, 1.0, 1.25)
 EXAMPLES = 500
-DRAWS = 1000
-"""How often the examples are drawn anew for an interval."""
 
 
 def ranked_anew(found: Found, alpha: float) -> Hypothesis:
