@@ -121,15 +121,14 @@ def size(module):
     return sum(weight.numel() for weight in module.parameters())
 
 
-def torch_size(source_symbols, target_symbols, width, heads, hidden, layers, *, tied):
-    inside = nn.Transformer(
-        width, heads, layers, layers, hidden, batch_first=True, device="meta"
-    )
-    outside = (source_symbols + target_symbols) * width + target_symbols
-    return size(inside) + outside + (0 if tied else target_symbols * width)
+def torch_sizes(source_symbols, target_symbols, width, heads, hidden, layers):
+    inside = nn.Transformer(width, heads, layers, layers, hidden, batch_first=True)
+    embeddings = (source_symbols + target_symbols) * width
+    tied = size(inside) + embeddings + target_symbols
+    return [tied + target_symbols * width, tied]
 
 
-# %% [markdown] question difficulty=1 minutes=10 reread=embedding
+# %% [markdown] question difficulty=1 minutes=10 reread=embedding-times-d
 # ## Symbols and positions
 #
 # **Goal.** Return what the first block reads: the embedding of each symbol times
@@ -223,7 +222,7 @@ def check_embedding_random(embed, random):  # 1 point
     )
 
 
-# %% [markdown] question difficulty=2 minutes=15 reread=feed-forward
+# %% [markdown] question difficulty=2 minutes=15 reread=the-feed-forward-network
 # ## Every position alone
 #
 # **Goal.** Write the position-wise network twice.
@@ -602,7 +601,7 @@ def check_smoothed_loss_random(smoothed_loss, lowest_loss, random):  # 2 points
     )
 
 
-# %% [markdown] question difficulty=3 minutes=25 reread=the-decoder
+# %% [markdown] question difficulty=3 minutes=25 reread=the-whole-before-its-parts
 # ## A decoder block
 #
 # **Goal.** Put one block of the decoder together, pre-norm: three sublayers in their
@@ -727,7 +726,7 @@ def check_block_of_torch(decoder_block, random):  # 2 points
     )
 
 
-# %% [markdown] question difficulty=3 minutes=20 reread=weight-tying
+# %% [markdown] question difficulty=3 minutes=20 reread=where-the-weights-are
 # ## Count the weights
 #
 # **Goal.** Say how many numbers a Transformer learns, without building it.
@@ -826,7 +825,7 @@ def check_weights_of_a_block(block_weights):  # 2 points
 def check_weights_of_a_model(model_weights):  # 2 points
     S, V, D, hidden, layers = 11, 7, 8, 20, 3
     arguments = (S, V, D, 2, hidden, layers)
-    right = [torch_size(*arguments, tied=tied) for tied in (False, True)]
+    right = torch_sizes(*arguments)
     reads = size(nn.TransformerEncoderLayer(D, 2, hidden))
     speaks = size(nn.TransformerDecoderLayer(D, 2, hidden))
 
@@ -862,7 +861,7 @@ def check_weights_random(model_weights, random):  # 2 points
     layers, heads, K = torch.randint(1, 5, (3,), generator=random).tolist()
     arguments = (S, V, 4 * heads * K, 2 * heads, hidden, layers)
     expect(
-        [int(model_weights(*arguments, tied=tied)) for tied in (True, False)],
-        [torch_size(*arguments, tied=tied) for tied in (True, False)],
+        [int(model_weights(*arguments, tied=tied)) for tied in (False, True)],
+        torch_sizes(*arguments),
         otherwise="With other sizes it is not the number of weights that PyTorch has.",
     )

@@ -83,12 +83,11 @@ def size(module):
     return sum(weight.numel() for weight in module.parameters())
 
 
-def torch_size(source_symbols, target_symbols, width, heads, hidden, layers, *, tied):
-    inside = nn.Transformer(
-        width, heads, layers, layers, hidden, batch_first=True, device="meta"
-    )
-    outside = (source_symbols + target_symbols) * width + target_symbols
-    return size(inside) + outside + (0 if tied else target_symbols * width)
+def torch_sizes(source_symbols, target_symbols, width, heads, hidden, layers):
+    inside = nn.Transformer(width, heads, layers, layers, hidden, batch_first=True)
+    embeddings = (source_symbols + target_symbols) * width
+    tied = size(inside) + embeddings + target_symbols
+    return [tied + target_symbols * width, tied]
 
 
 @case("10_transformer", "q3")
