@@ -6,7 +6,7 @@ their checksum. It also holds the score of a sample, which a test computes again
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +43,19 @@ and then another of two nearly equal outputs is the best."""
 
 LETTERS = (1, 5, 7, 9, 11, 100)
 WORDS = (1, 9, 12, 15, 100)
+
+KINDS: Mapping[str, Callable[[Example], bool]] = {
+    "ends in s": lambda word: word.source[-1] == "s",
+    "ends in ed or ing": lambda word: "".join(word.source).endswith(("ed", "ing")),
+    "has an apostrophe": lambda word: "'" in word.source,
+    "has a doubled letter": lambda word: any(a == b for a, b in pairwise(word.source)),
+    "a sound for each letter": lambda word: _silent(word) == 0,
+    "two letters more than sounds": lambda word: _silent(word) >= 2,
+    "more sounds than letters": lambda word: _silent(word) < 0,
+    "several pronunciations": lambda word: len(word.references) > 1,
+}
+"""Kinds of words that can be told from spelling and first pronunciation; they overlap,
+and many words are of no kind."""
 
 
 def outputs_of(
@@ -108,6 +121,7 @@ def score_pronouncer(
     return {
         "metrics": score_pronunciations(outputs, examples),
         "by_length": by_length(outputs, examples),
+        "by_kind": by_kind(outputs, examples),
     }
 
 
@@ -163,6 +177,24 @@ def by_length(
     return rows
 
 
+def by_kind(
+    outputs: Sequence[Sequence[str]], examples: Sequence[Example]
+) -> dict[str, dict[str, Any]]:
+    """The scores of words of one kind, without intervals; empty kinds are left out."""
+    pairs = list(zip(outputs, examples, strict=True))
+    found = {}
+    for kind, belongs in KINDS.items():
+        if chosen := [pair for pair in pairs if belongs(pair[1])]:
+            said, those = map(list, zip(*chosen, strict=True))
+            found[kind] = {"examples": len(said), **values(said, those)}
+    return found
+
+
+def _silent(word: Example) -> int:
+    """How many letters a word has more than its first pronunciation has sounds."""
+    return len(word.source) - len(word.references[0])
+
+
 def _length(example: Example, *, sentences: bool) -> int:
     text = "".join(example.source)
     return len(text.split()) if sentences else len(text)
@@ -194,8 +226,9 @@ def evaluate(shipped: ShippedModel, examples: Sequence[Example]) -> dict[str, An
     card = shipped.card
     search = SearchConfig(**card.search)
     outputs = outputs_of(shipped, examples, search)
+    sentences = translates(shipped)
     score: Callable[..., dict[str, Any]] = (
-        score_translations if translates(shipped) else score_pronunciations
+        score_translations if sentences else score_pronunciations
     )
     sample = slice(SAMPLE)
     return {
@@ -210,6 +243,7 @@ def evaluate(shipped: ShippedModel, examples: Sequence[Example]) -> dict[str, An
         "search": dict(card.search),
         "metrics": score(outputs, examples),
         "by_length": by_length(outputs, examples),
+        **({} if sentences else {"by_kind": by_kind(outputs, examples)}),
         "sample": {
             "examples": len(examples[sample]),
             **values(outputs[sample], examples[sample]),

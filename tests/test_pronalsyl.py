@@ -33,6 +33,16 @@ def test_the_parts_share_no_word(corpus):
     assert corpus.name == "pronalsyl"
 
 
+def test_the_first_words_of_dev_are_a_fair_sample(corpus):
+    first = {source[0] for source, _ in corpus.dev[:200]}
+    assert len(first) > 15  # in the file they all begin with an apostrophe or an a
+    assert abs(mean_length(corpus.dev[:500]) - mean_length(corpus.dev)) < 0.2
+
+
+def mean_length(examples):
+    return sum(len(source) for source, _ in examples) / len(examples)
+
+
 def test_the_symbols(corpus):
     examples = corpus.train + corpus.dev + corpus.test
     letters = {letter for source, _ in examples for letter in source}
@@ -61,4 +71,5 @@ def test_a_small_file_by_hand(tmp_path, monkeypatch):
     (tmp_path / "train").write_text("\n".join(reversed(train)))
     again = pronalsyl()
     assert words(again.dev) == words(corpus.dev) - {"read"}
+    assert [e for e in corpus.dev if e in again.dev] == again.dev
     assert corpus.dev

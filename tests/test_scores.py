@@ -133,6 +133,39 @@ def test_another_program_is_scored_on_the_same_words():
     assert found["per"]["value"] == phoneme_error_rate(outputs, references)
 
 
+def test_words_are_scored_by_kind():
+    words = {
+        "oxen's": "AA K S AH N Z",  # a sound for each letter but one
+        "knights": "N AY T S",
+        "added": "AE D AH D",
+        "box": "B AA K S",
+        "a": "AH",
+    }
+    examples = [Example(tuple(w), ((*said.split(),),)) for w, said in words.items()]
+    examples[-1] = Example(("a",), (("AH",), ("EY",)))
+    outputs = [example.references[-1] for example in examples]
+    outputs[1] = ("K", "N", "AY", "T", "S")
+    found = scores.by_kind(outputs, examples)
+    assert {kind: row["examples"] for kind, row in found.items()} == {
+        "ends in s": 2,
+        "ends in ed or ing": 1,
+        "has an apostrophe": 1,
+        "has a doubled letter": 1,
+        "a sound for each letter": 2,
+        "two letters more than sounds": 1,
+        "more sounds than letters": 1,
+        "several pronunciations": 1,
+    }
+    assert found["ends in s"]["wer"] == 0.5
+    assert found["two letters more than sounds"]["per"] == 1 / 4
+    assert found["several pronunciations"]["wer"] == 0
+    assert scores.by_kind(outputs[:1], examples[:1]).keys() == {
+        "ends in s",
+        "has an apostrophe",
+        "a sound for each letter",
+    }
+
+
 @pytest.mark.parametrize("wrong", [0, 3])
 def test_what_a_program_wrote_is_compared(wrong, tmp_path, monkeypatch, capsys):
     examples = [Example(tuple(w), ((w.upper(),),)) for w in ("a", "b", "c", "d", "e")]

@@ -35,7 +35,8 @@ def pronalsyl() -> Corpus:
     """Read the published split, downloading it the first time.
 
     The test part is the published one. The published training words are cut by a hash
-    of the word into train and, about 2,500 of them, dev.
+    of the word into train and, about 2,500 of them, dev. The files are sorted; dev is
+    in the order of the hash, so that its first words are a fair sample.
 
     Raises:
         ValueError: a file is not the one expected.
@@ -44,16 +45,19 @@ def pronalsyl() -> Corpus:
     train: list[Example] = []
     dev: list[Example] = []
     for example in _read(TRAIN):
-        held_out = place_by_hash("".join(example.source)) < DEV_SHARE
-        (dev if held_out else train).append(example)
+        (dev if _place(example) < DEV_SHARE else train).append(example)
     return Corpus(
         name="pronalsyl",
         train=train,
-        dev=dev,
+        dev=sorted(dev, key=_place),
         test=_read(TEST),
         source_vocabulary=Vocabulary(f"'{ascii_lowercase}"),
         target_vocabulary=Vocabulary(PHONEMES),
     )
+
+
+def _place(example: Example) -> float:
+    return place_by_hash("".join(example.source))
 
 
 def _read(file: RemoteFile) -> list[Example]:
