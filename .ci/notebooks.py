@@ -47,6 +47,7 @@ FILLER = re.compile(
     r"(?i)\b(?:simply|obviously|it is important to note|delve|crucial|leverage)\b"
 )
 MYST = re.compile(r"(?m)^\s*(?:`{3,}|:{3,}|~{3,})\{[^}\n]+\}|(?<!`)\{[a-z][\w:.+-]*\}`")
+SHOW = re.compile(r"(?m)^show\(")
 MARKDOWN_IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\(")
 FILE_NAME = re.compile(r"(?i)\S+\.(?:png|svg|jpe?g|gif|webp)")
 
@@ -133,6 +134,8 @@ def code_problems(cell: NotebookNode) -> Iterator[str]:
     lines = cell.source.count("\n") + 1
     if lines > LONGEST_CELL:
         yield f"{lines} lines: a cell holds one idea, at most {LONGEST_CELL} lines"
+    if SHOW.search(cell.source) and not any("data" in o for o in cell.outputs):
+        yield "shows no source: `show(...)` must be the last line of its cell"
     for output in cell.outputs:
         if output.output_type == "error" and "raises-exception" not in tags:
             yield f"raised {output.ename}: {output.evalue}"

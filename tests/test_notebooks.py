@@ -181,6 +181,7 @@ ERROR = new_output("error", ename="KeyError", evalue="'a'", traceback=["/home/a/
         (new_markdown_cell("See\n:::{figure} a.png\n:::"), "':::{figure}' is raw text"),
         (new_markdown_cell("See {ref}`a`."), "'{ref}`' is raw text"),
         (new_code_cell("\n" * 35), "36 lines"),
+        (new_code_cell("show(f)\nassert f()"), "shows no source"),
     ],
 )
 def test_what_would_surprise_a_reader_is_named(cell, problem):

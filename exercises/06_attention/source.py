@@ -147,8 +147,9 @@ def check_random_masks(masked_softmax, random):  # 1 point
 # ## Scaled dot-product attention
 #
 # **Goal.** Average the values, weighted by how well each key answers the query:
-# $\text{softmax}(QK^\top / \sqrt{K})\,V$ with the weights of hidden keys 0. Return the
-# averages and the weights. Every query may look at one key at least.
+# $\text{softmax}(q \cdot k_s / \sqrt{d})$ times $v_s$, summed over $s$, with the weights
+# of hidden keys 0; $d$ is the length of axis K. Return the averages and the weights.
+# Every query may look at one key at least.
 
 # %% [markdown] hint
 # `query @ key.mT` has the shape B T S: one score for each query and key. By what should
@@ -262,8 +263,8 @@ def check_attention_other_widths(attention, random):  # 2 points
 # ## Additive scores
 #
 # **Goal.** Score every key for every query with a small network,
-# $v \cdot \tanh(W q + U k)$. Queries and keys may have different widths, Q and D; A is
-# the width of the network.
+# $v \cdot \tanh(W q + U k)$: the chapter's score without its bias, and with $v$ for its
+# $w$. Queries and keys may have different widths, Q and D; A is the width of the network.
 
 # %% [markdown] hint
 # $Wq$ does not depend on the key and $Uk$ not on the query. Compute both once: they have
