@@ -25,12 +25,14 @@ from seq2seq_lib.plotting import (
     VERMILION,
     Arrow,
     Box,
+    Interval,
     Spread,
     heat_map,
     plot_bars,
     plot_batch,
     plot_beam_tree,
     plot_boxes,
+    plot_dots,
     plot_histogram,
     plot_history,
     plot_lines,
@@ -89,6 +91,8 @@ BOXES = {
     "decoder": Box("decoder\nstep", 4, 0, colour=VERMILION),
 }
 ARROWS = [Arrow("encoder", "memory"), Arrow("memory", "decoder", "reads", bend=0.2)]
+DOTS = {"ours": Interval(0.3, 0.2, 0.35), "a paper": 0.25, "another": Interval(1, 1, 1)}
+GROUPS = {"ours": "measured", "a paper": "published", "another": "published"}
 
 DRAWINGS = {
     heat_map: lambda **o: heat_map(WEIGHTS, rows=TARGET, columns=SOURCE, **o),
@@ -98,6 +102,9 @@ DRAWINGS = {
     plot_batch: lambda **o: plot_batch(BATCH, LETTERS, SOUNDS, **o),
     plot_beam_tree: lambda **o: plot_beam_tree(TRACE, SOUNDS, **o),
     plot_boxes: lambda **o: plot_boxes(BOXES, ARROWS, **o),
+    plot_dots: lambda **o: plot_dots(
+        DOTS, groups=GROUPS, value_label="WER", name_label="system", **o
+    ),
     plot_histogram: lambda **o: plot_histogram(
         {"letters": [3, 4, 4], "sounds": [2, 3]}, x_label="length", **o
     ),
@@ -549,6 +556,42 @@ def test_bars_have_their_length_and_their_number(vertical):
 def test_no_bars_are_refused():
     with pytest.raises(ValueError, match="no bars"):
         plot_bars({}, value_label="x", name_label="y")
+
+
+def test_dots_have_their_interval_their_number_and_the_look_of_their_group():
+    ax = plot_dots(
+        DOTS,
+        groups=GROUPS,
+        value_label="WER",
+        name_label="system",
+        number_format=".0%",
+    )
+    assert y_ticks(ax) == list(DOTS)
+    assert texts(ax) == ["30%", "25%", "100%"]
+    dots = [container[0] for container in ax.containers]
+    assert [d.get_xydata().tolist() for d in dots] == [
+        [[0.3, 0]],
+        [[0.25, 1]],
+        [[1, 2]],
+    ]
+    [segment] = ax.containers[0][2][0].get_segments()
+    assert np.allclose(segment, [[0.2, 0], [0.35, 0]])
+    assert not any(container[2] for container in ax.containers[1:])
+    ours, first, second = ((d.get_color(), d.get_marker()) for d in dots)
+    assert first == second
+    assert all(one != other for one, other in zip(ours, first, strict=True))
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["measured", "published"]
+    low, high = ax.get_ylim()
+    assert low > high, "the first is on top"
+
+
+def test_dots_without_a_group_and_no_dots_are_refused():
+    labels = {"value_label": "x", "name_label": "y"}
+    with pytest.raises(ValueError, match="'a paper' is in no group"):
+        plot_dots(DOTS, groups={"ours": "measured"}, **labels)
+    with pytest.raises(ValueError, match="0 groups in one figure"):
+        plot_dots({}, groups={}, **labels)
 
 
 def test_histograms_show_shares_so_that_series_compare():

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter, ScalarFormatter
 
 from seq2seq_lib.plotting.curves import (
+    Interval,
     Spread,
     check_series,
     interval_of,
@@ -15,6 +16,7 @@ from seq2seq_lib.plotting.curves import (
 )
 from seq2seq_lib.plotting.style import (
     BLUE,
+    CYCLE,
     INK,
     PALETTE,
     Number,
@@ -91,6 +93,81 @@ def plot_bars(
         (name_label, value_label) if vertical else (value_label, name_label)
     )
     return finish(ax, title=title, x_label=x_label, y_label=y_label)
+
+
+@styled
+def plot_dots(
+    values: Mapping[str, Number | Interval],
+    *,
+    groups: Mapping[str, str],
+    value_label: str,
+    name_label: str,
+    number_format: str = ".3g",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a dot for each value, one below the other, with the number beside it.
+
+    Unlike bars, dots may stand on an axis that does not begin at 0, and what has no
+    interval shows none.
+
+    Args:
+        values: a name and its value, or its value with the ends of an interval.
+        groups: for every name the group whose colour and marker it has.
+        value_label: what the values are.
+        name_label: what the names are.
+        number_format: how to print the values, for example ``".1%"``.
+        title: the finding.
+        ax: where to draw; a new figure if absent.
+
+    Returns:
+        the axes.
+
+    Raises:
+        ValueError: there is nothing to draw, a name has no group, or there are more
+            groups than can be told apart.
+
+    >>> ax = plot_dots(
+    ...     {"ours": Interval(0.31, 0.29, 0.33), "a paper": 0.22},
+    ...     groups={"ours": "measured", "a paper": "published"},
+    ...     value_label="WER",
+    ...     name_label="system",
+    ...     number_format=".0%",
+    ... )
+    >>> [text.get_text() for text in ax.texts]
+    ['31%', '22%']
+    """
+    if lost := [name for name in values if name not in groups]:
+        raise ValueError(f"{lost[0]!r} is in no group: name one for every value.")
+    kinds = dict.fromkeys(groups[name] for name in values)
+    check_series("groups", kinds)
+    ax = axes_or_new(ax, height=1.2 + 0.3 * len(values))
+    looks = dict(zip(kinds, CYCLE, strict=False))
+    labelled = set()
+    for row, (name, value) in enumerate(values.items()):
+        if not isinstance(value, Interval):
+            value = Interval(value, value, value)
+        group = groups[name]
+        look = looks[group] | {"linestyle": "none", "capsize": 0}
+        if group not in labelled:
+            look["label"] = group
+            labelled.add(group)
+        error = [[value.mean - value.low], [value.high - value.mean]]
+        spreads = value.high > value.low
+        ax.errorbar([value.mean], [row], xerr=error if spreads else None, **look)
+        number = format(value.mean, number_format).replace("-", "−")
+        ax.annotate(
+            number, (value.high, row), (7, 0), textcoords="offset points", va="center"
+        )
+    formatter = (
+        PercentFormatter(1) if number_format.endswith("%") else ScalarFormatter()
+    )
+    ax.xaxis.set_major_formatter(formatter)
+    ax.set_yticks(range(len(values)), list(values))
+    ax.margins(x=0.12)
+    ax.set_ylim(len(values) - 0.4, -0.6)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return finish(ax, title=title, x_label=value_label, y_label=name_label)
 
 
 @styled
