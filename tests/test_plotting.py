@@ -92,7 +92,7 @@ BOXES = {
 }
 ARROWS = [Arrow("encoder", "memory"), Arrow("memory", "decoder", "reads", bend=0.2)]
 DOTS = {"ours": Interval(0.3, 0.2, 0.35), "a paper": 0.25, "another": Interval(1, 1, 1)}
-GROUPS = {"ours": "measured", "a paper": "published", "another": "published"}
+GROUPS = {"a paper": "published", "another": "published", "ours": "measured"}
 
 DRAWINGS = {
     heat_map: lambda **o: heat_map(WEIGHTS, rows=TARGET, columns=SOURCE, **o),
@@ -581,7 +581,7 @@ def test_dots_have_their_interval_their_number_and_the_look_of_their_group():
     assert first == second
     assert all(one != other for one, other in zip(ours, first, strict=True))
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert legend == ["measured", "published"]
+    assert legend == ["published", "measured"]
     low, high = ax.get_ylim()
     assert low > high, "the first is on top"
 

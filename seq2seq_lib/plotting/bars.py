@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter, ScalarFormatter
 
 from seq2seq_lib.plotting.curves import (
@@ -113,7 +114,8 @@ def plot_dots(
 
     Args:
         values: a name and its value, or its value with the ends of an interval.
-        groups: for every name the group whose colour and marker it has.
+        groups: for every name the group whose colour and marker it has; their order
+            here is that of the legend.
         value_label: what the values are.
         name_label: what the names are.
         number_format: how to print the values, for example ``".1%"``.
@@ -139,19 +141,15 @@ def plot_dots(
     """
     if lost := [name for name in values if name not in groups]:
         raise ValueError(f"{lost[0]!r} is in no group: name one for every value.")
-    kinds = dict.fromkeys(groups[name] for name in values)
+    kinds = dict.fromkeys(group for name, group in groups.items() if name in values)
     check_series("groups", kinds)
     ax = axes_or_new(ax, height=1.2 + 0.3 * len(values))
     looks = dict(zip(kinds, CYCLE, strict=False))
-    labelled = set()
     for row, (name, value) in enumerate(values.items()):
         if not isinstance(value, Interval):
             value = Interval(value, value, value)
         group = groups[name]
         look = looks[group] | {"linestyle": "none", "capsize": 0}
-        if group not in labelled:
-            look["label"] = group
-            labelled.add(group)
         error = [[value.mean - value.low], [value.high - value.mean]]
         spreads = value.high > value.low
         ax.errorbar([value.mean], [row], xerr=error if spreads else None, **look)
@@ -164,9 +162,12 @@ def plot_dots(
     )
     ax.xaxis.set_major_formatter(formatter)
     ax.set_yticks(range(len(values)), list(values))
-    ax.margins(x=0.12)
+    ax.margins(x=0.15)
     ax.set_ylim(len(values) - 0.4, -0.6)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    handles = [Line2D([], [], label=k, **look) for k, look in looks.items()]
+    for handle in handles:
+        handle.set_linestyle("none")
+    ax.legend(handles=handles)
     return finish(ax, title=title, x_label=value_label, y_label=name_label)
 
 
