@@ -163,7 +163,8 @@ class EncoderDecoder(nn.Module):
 def evaluating(module: nn.Module) -> Iterator[None]:
     """Turn dropout and gradients off inside, and put every part's mode back."""
     training = [part for part in module.modules() if part.training]
-    module.eval()
+    for part in training:  # eval() would write to every part, most often for nothing
+        part.training = False
     try:
         # not inference_mode: what is computed here may be trained on later
         with torch.no_grad():

@@ -44,8 +44,9 @@ def greedy_search(
         for every source, one hypothesis.
     """
 
-    def most_probable(log_probabilities: Tensor) -> Tensor:
-        return log_probabilities.argmax(dim=-1)
+    def most_probable(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
+        gained, token = log_probabilities.max(dim=-1)
+        return gained, token
 
     return _walk(decoder, memory, most_probable, max_length, alpha=alpha, trace=trace)
 
@@ -88,9 +89,10 @@ def sample(
             "greedy_search."
         )
 
-    def draw(log_probabilities: Tensor) -> Tensor:
+    def draw(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
         kept = keep_probable(log_probabilities / temperature, top_k=top_k, top_p=top_p)
-        return kept.exp().multinomial(1, generator=generator)[:, 0]
+        token = kept.exp().multinomial(1, generator=generator)  # R 1
+        return log_probabilities.gather(1, token)[:, 0], token[:, 0]
 
     return _walk(decoder, memory, draw, max_length, alpha=alpha, trace=trace)
 
@@ -135,7 +137,7 @@ def keep_probable(
 def _walk(
     decoder: Decoder,
     memory: Memory,
-    choose: Callable[[Tensor], Tensor],
+    choose: Callable[[Tensor], tuple[Tensor, Tensor]],
     max_length: int,
     *,
     alpha: float,
@@ -150,10 +152,9 @@ def _walk(
         state = decoder.init_state(memory)
         for _ in range(max_length):
             scores, state = decoder.step(token, state)  # R V
-            token = choose(scores)
-            gained = scores.gather(1, token[:, None])[:, 0].tolist()
+            gained, token = choose(scores)
             said = token.tolist()
-            for row, symbol, gain in zip(rows, said, gained, strict=True):
+            for row, symbol, gain in zip(rows, said, gained.tolist(), strict=True):
                 paths[row].append(symbol)
                 gains[row].append(gain)
             if EOS not in said:
