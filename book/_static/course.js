@@ -13,3 +13,29 @@ document.addEventListener("DOMContentLoaded", () => {
     arrow.setAttribute("aria-label", `Pages of ${chapter}`);
   }
 });
+
+// A formula is a picture to the browser, which may put the full stop behind it on the
+// next line.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const formula of document.querySelectorAll("article span.math")) {
+    const behind = formula.nextSibling;
+    const stop = behind?.nodeType === Node.TEXT_NODE && behind.data.match(/^[.,;:?!)’]+/);
+    if (!stop) continue;
+    behind.splitText(stop[0].length);
+    const together = document.createElement("span");
+    together.style.whiteSpace = "nowrap";
+    formula.replaceWith(together);
+    together.append(formula, behind);
+  }
+});
+
+// A figure opens alone at a click, where a phone can enlarge it.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const picture of document.querySelectorAll("article div.cell_output img")) {
+    const link = document.createElement("a");
+    link.className = "enlarge";
+    link.href = picture.src;
+    picture.replaceWith(link);
+    link.append(picture);
+  }
+});
