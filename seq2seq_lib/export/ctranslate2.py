@@ -18,6 +18,7 @@ from seq2seq_lib.export.engine import engine, position_table, transformer_parts
 from seq2seq_lib.files import new_directory
 from seq2seq_lib.multi_head import CrossAttention, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
+from seq2seq_lib.positional import PositionKind
 from seq2seq_lib.search.hypothesis import Found, Hypothesis, check_search, cut_at_end
 from seq2seq_lib.training.checkpoint import SavedModel
 from seq2seq_lib.transformer import TransformerConfig
@@ -50,12 +51,7 @@ def export_ctranslate2(
     """
     config, encoder, decoder = transformer_parts(saved)
     _check(config)
-    spec = engine("ctranslate2.specs").TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        pre_norm=config.order is NormOrder.PRE,
-        no_final_norm=not config.final_norm,
-    )
+    spec = _empty(config)
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], encoder.embedding)
     _set_embedding(spec.decoder, spec.decoder.embeddings, decoder.embedding)
     _set_linear(spec.decoder.projection, decoder.output)
@@ -89,6 +85,22 @@ def export_ctranslate2(
         spec.save(str(temporary))
 
 
+def _empty(config: TransformerConfig) -> Any:
+    """The model in CTranslate2's terms, without weights."""
+    specs = engine("ctranslate2.specs.transformer_spec")
+    rotary = config.positions is PositionKind.ROTARY
+    choices = {
+        "pre_norm": config.order is NormOrder.PRE,
+        "no_final_norm": not config.final_norm,
+        "rotary_dim": config.width // config.heads if rotary else None,
+        "rotary_interleave": True,  # neighbours turn together, as in ours
+    }
+    return specs.TransformerSpec(
+        specs.TransformerEncoderSpec(config.encoder_layers, config.heads, **choices),
+        specs.TransformerDecoderSpec(config.decoder_layers, config.heads, **choices),
+    )
+
+
 def _check(config: TransformerConfig) -> None:
     wrong = []
     if config.norm is not NormKind.LAYER:
@@ -120,7 +132,8 @@ def _set_norm(spec: Any, layer: Normalization) -> None:
 
 def _set_embedding(side: Any, spec: Any, layer: Embedding) -> None:
     spec.weight = _numbers(layer.embedding.weight)
-    side.position_encodings.encodings = _numbers(position_table(layer))
+    if hasattr(side, "position_encodings"):  # a decoder that turns has none
+        side.position_encodings.encodings = _numbers(position_table(layer))
 
 
 def _set_self_attention(spec: Any, layer: SelfAttention) -> None:

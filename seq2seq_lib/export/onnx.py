@@ -12,7 +12,7 @@ of the memory (2·D for each decoder block), V vocabulary, R rows kept.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,12 @@ from torch import Tensor, nn
 
 from seq2seq_lib.data.subwords import read_vocabulary
 from seq2seq_lib.data.vocabulary import PAD
-from seq2seq_lib.export.engine import engine, position_table, transformer_parts
+from seq2seq_lib.export.engine import (
+    engine,
+    position_table,
+    transformer_parts,
+    turning,
+)
 from seq2seq_lib.files import new_directory, write_whole
 from seq2seq_lib.interface import (
     Decoder,
@@ -34,6 +39,7 @@ from seq2seq_lib.interface import (
 )
 from seq2seq_lib.multi_head import MultiHead, SelfAttention, split_heads
 from seq2seq_lib.normalization import MaskedBatchNorm, Normalization, NormOrder
+from seq2seq_lib.positional import Rotary
 from seq2seq_lib.recurrent import Summary, summarize
 from seq2seq_lib.training.checkpoint import SavedModel
 from seq2seq_lib.transformer import TransformerDecoder, TransformerEncoder
@@ -296,13 +302,16 @@ def _encoder_graph(encoder: TransformerEncoder, decoder: TransformerDecoder) -> 
     padding = graph("Equal", source, torch.tensor(PAD))
     mask = graph("Unsqueeze", graph("Not", padding), torch.tensor([1, 2]))  # B 1 1 S
     length = graph("Shape", source, start=1)
-    table = position_table(encoder.embedding)
     first, axis = torch.tensor([0]), torch.tensor([0])
-    positions = graph("Slice", table, first, length, axis)
+
+    def here(table: Tensor) -> str:
+        return graph("Slice", table, first, length, axis)
+
+    positions = here(position_table(encoder.embedding))
     x = _embed(graph, encoder.embedding, source, positions)  # B S D
     for block in encoder.blocks:
         heard = _before(graph, block.attention_residual, x)
-        query, key, value = _project(graph, block.attention, heard)
+        query, key, value = _project(graph, block.attention, heard, here)
         said = _look(graph, block.attention, query, (key, value), mask)
         x = _after(graph, block.attention_residual, x, said)
         x = _think(graph, block.feed_forward, block.feed_forward_residual, x)
@@ -328,14 +337,18 @@ def _step_graph(decoder: TransformerDecoder) -> _Graph:
         for axis in ("source", "past")
     )
     position = graph("Shape", past[0], start=2, end=3)  # how many came before
-    positions = graph("Gather", position_table(decoder.embedding), position)  # 1 D
+
+    def here(table: Tensor) -> str:
+        return graph("Gather", table, position)
+
+    positions = here(position_table(decoder.embedding))  # 1 D
     token = graph("Unsqueeze", token, torch.tensor([1]))
     x = _embed(graph, decoder.embedding, token, positions)  # B 1 D
     caches = []
     for number, block in enumerate(decoder.blocks):
         pair = slice(2 * number, 2 * number + 2)
         heard = _before(graph, block.attention_residual, x)
-        query, *new = _project(graph, block.attention, heard)
+        query, *new = _project(graph, block.attention, heard, here)
         seen = [
             graph("Concat", old, added, axis=2)
             for old, added in zip(past[pair], new, strict=True)
@@ -394,12 +407,31 @@ def _heads(graph: _Graph, x: str, heads: int) -> str:
     return graph("Transpose", split, perm=[0, 2, 1, 3])
 
 
-def _project(graph: _Graph, layer: SelfAttention, x: str) -> list[str]:
-    """Query, key and value, B H T K each, from B T D."""
+def _project(
+    graph: _Graph, layer: SelfAttention, x: str, here: Callable[[Tensor], str]
+) -> list[str]:
+    """Query, key and value, B H T K each, from B T D.
+
+    Args:
+        graph: what is extended.
+        layer: whose projection it is.
+        x: what is projected.
+        here: picks the rows of a table that belong to the positions of x.
+    """
     three = torch.tensor([0, 0, 3, layer.heads, -1])
     split = graph("Reshape", _linear(graph, layer.project, x), three)  # B T 3 H K
     split = graph("Transpose", split, perm=[2, 0, 3, 1, 4])  # 3 B H T K
-    return [graph("Gather", split, torch.tensor(part)) for part in range(3)]
+    query, key, value = (graph("Gather", split, torch.tensor(i)) for i in range(3))
+    if isinstance(layer.turn, Rotary):
+        query, key = (_turn(graph, part, layer.turn, here) for part in (query, key))
+    return [query, key, value]
+
+
+def _turn(graph: _Graph, x: str, layer: Rotary, here: Callable[[Tensor], str]) -> str:
+    """Turn every pair (a, b) of features: (a, b) cos + (−b, a) sin."""
+    cosine, sine, quarter_turn = turning(2 * layer.sine.shape[1])
+    across = graph("MatMul", x, quarter_turn)
+    return graph("Add", graph("Mul", x, here(cosine)), graph("Mul", across, here(sine)))
 
 
 def _look(
