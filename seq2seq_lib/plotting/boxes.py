@@ -153,6 +153,6 @@ def _draw(ax: Axes, box: Box, unit: float) -> FancyBboxPatch:
 
 def rounded(x: Number, y: Number, width: Number, height: Number) -> FancyBboxPatch:
     """A box with round corners about a centre."""
-    corner = f"round,pad=0,rounding_size={min(0.12, height / 4)}"
+    corner = f"round,pad=0,rounding_size={min(0.12, height / 4, width / 2)}"
     lower_left = (x - width / 2, y - height / 2)
     return FancyBboxPatch(lower_left, width, height, boxstyle=corner, zorder=2)
