@@ -1,17 +1,20 @@
 """The grader: what crosses the wire, what is read of a notebook, how it is judged."""
 
+import base64
 import contextlib
 import io
 import json
 import os
+import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from seq2seq_lib.grading import submission, wire
-from seq2seq_lib.grading.checks import shown
+from seq2seq_lib.grading.checks import local, run_checks, shown
 from seq2seq_lib.grading.exercise import Exercise, exercises, extra_checks
 from seq2seq_lib.grading.expect import same
 from seq2seq_lib.grading.sandbox import Box, BoxLostError, Limits, Strength, strongest
@@ -111,6 +114,9 @@ LIES = {
     "more data than shape": tensor(data="AAAAAAAAAAA="),
     "less data than shape": tensor(shape=[1000]),
     "no base64": tensor(data="????"),
+    "many numbers": tensor(
+        tensor="uint8", shape=[1 << 19], data=base64.b64encode(bytes(1 << 19)).decode()
+    ),
     "many axes": tensor(shape=[1] * 60),
     "more to it": tensor(more=1),
     "other values than booleans have": tensor(
@@ -157,6 +163,9 @@ def written(path, content):
     return submission.read(path, "Ada")
 
 
+CODE = {"cell_type": "code", "source": "x" * 2001}
+
+
 def test_a_renamed_notebook_without_metadata_is_recognised_by_its_functions(tmp_path):
     found = written(tmp_path / "my homework (2).ipynb", notebook(SOFTMAX))
     assert found.named is None
@@ -167,6 +176,12 @@ def test_a_notebook_knows_its_exercise(tmp_path):
     named = notebook(
         "x = 1", seq2seq={"exercise": "06_attention"}, kernelspec={"name": 7}
     )
+    found = written(tmp_path / "x.ipynb", named)
+    assert submission.exercise_of(found, exercises()) is ATTENTION
+
+
+def test_answers_count_for_what_they_answer(tmp_path):
+    named = notebook(SOFTMAX, seq2seq={"exercise": "01_sequences"})
     found = written(tmp_path / "x.ipynb", named)
     assert submission.exercise_of(found, exercises()) is ATTENTION
 
@@ -182,6 +197,8 @@ def test_a_notebook_knows_its_exercise(tmp_path):
         (b'{"cells": [], "metadata": 3}', "no exercise is recognised"),
         (b'{"cells": [3, {"cell_type": "code", "source": [1]}]}', "no exercise"),
         (b" " * (21 << 20), "more than 20 MB"),
+        (json.dumps({"cells": [CODE] * 2001}).encode(), "2,001 cells"),
+        (json.dumps({"cells": [CODE] * 50}).encode(), "100,050 characters of code"),
     ],
     ids=[
         "empty",
@@ -192,6 +209,8 @@ def test_a_notebook_knows_its_exercise(tmp_path):
         "no cells",
         "odd cells",
         "large",
+        "many cells",
+        "much code",
     ],
 )
 def test_what_is_no_notebook_is_refused_clearly(tmp_path, content, said):
@@ -225,10 +244,24 @@ def test_links_and_pipes_are_refused(tmp_path):
         ("grader.check('q1')\ny = 2", "\ny = 2"),
         ("from otter import Notebook\nprint('grader')", "\nprint('grader')"),
         ("def f(:", "def f(:"),
+        ("f?\n  g.h??\nx = 1 if f else 2", "pass\n  pass\nx = 1 if f else 2"),
+        ("a, b = %time f()", "pass"),
     ],
 )
 def test_only_plain_python_is_left_of_a_cell(cell, plain):
     assert submission.plain_python(cell) == plain
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["(\n" + " " * 90_000, "(\n" + "a " * 45_000, "a\n" * 50_000, "(" * 90_000],
+    ids=["spaces", "words", "statements", "brackets"],
+)
+def test_code_that_is_hard_to_read_takes_no_time(cell):
+    before = time.process_time()
+    submission.plain_python(cell)
+    submission.functions(cell)
+    assert time.process_time() - before < 30  # it was hours, with the square of spaces
 
 
 def test_definitions_are_what_is_left_of_a_cell_that_does_not_end():
@@ -267,7 +300,7 @@ def test_cells_out_of_order_and_edited_given_cells_count_in_full():
     found = graded(
         "answer = helper(2)",  # before its definition
         "import torch as np\nfrom math import inf as Tensor",  # an edited given cell
-        SOFTMAX,
+        SOFTMAX.replace("scores,", "scores: Float[Tensor, 'B T S'],"),
         "%matplotlib inline\ngrader.check('q1')",
         "def helper(x):\n    return x",
         "1 / 0",
@@ -276,12 +309,25 @@ def test_cells_out_of_order_and_edited_given_cells_count_in_full():
     )
     assert earned(found) == FULL
     assert [note.partition(" raised ")[0] for note in found.notes] == [
+        "Code cell 3",
         "Code cell 6",
         "Code cell 7",
     ]
     missing = [o for o in found.outcomes if o.question == "q2"]
     assert "no function `attention`" in missing[0].message
     assert found.strength is Strength.BUBBLEWRAP
+
+
+@needs_sandbox
+def test_of_two_answers_the_last_counts_and_an_error_takes_none_away():
+    found = graded(
+        "def masked_softmax(scores, mask):\n    return 0\nprint(later)",
+        f"1 / 0\n{SOFTMAX}",
+        "later = 1",
+        f"import sys\nsys.exit()\n{REGRESSION}",
+    )
+    assert earned(found) == FULL
+    assert [note.split()[2] for note in found.notes] == ["2", "4"]
 
 
 @needs_sandbox
@@ -300,6 +346,23 @@ def test_grading_twice_gives_the_same():
     assert "0x…" in raised[0]
     # a hidden check repeats nothing of what the student's code says
     assert raised[-1] == "`attention` raised KeyError"
+
+
+def test_a_hidden_check_tells_nothing_of_its_inputs():
+    answers = {
+        "as an error": "raise type(f'E{scores[0, 0, 0]}', (Exception,), {})",
+        "as a shape": "return torch.zeros(int(scores.abs().sum() * 100), 7, 3)",
+        "as a length": "return [0] * 123",
+        "in what cannot cross": "return type(f'E{scores[0, 0, 0]}', (), {})()",
+    }
+    for code in answers.values():
+        names = {"torch": torch}
+        exec(f"def masked_softmax(scores, mask):\n    {code}", names)
+        outcomes = run_checks(ATTENTION, local(names), secret="of the class")
+        hidden = [o.message for o in outcomes if o.question == "q1" and o.hidden]
+        assert len(hidden) == 2
+        assert not any(re.search(r"\d", text) for text in hidden)
+        assert all(hidden)
 
 
 @needs_sandbox

@@ -6,6 +6,7 @@ honest part keeps its points, the hostile part earns none, and the grader goes o
 
 # ruff: noqa: ISC004 - hostile code is written line by line
 
+import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ pytestmark = pytest.mark.skipif(
     strongest() is not Strength.BUBBLEWRAP, reason="bubblewrap does not work here"
 )
 ATTENTION = exercises()["06_attention"]
-LIMITS = Limits(cpu=2)
+# Two seconds are for what never ends by itself. What needs time to go wrong, such as
+# filling a gigabyte, gets the usual limits: on a slow machine it needs more.
+SHORT = Limits(cpu=2)
 HONEST = """
 def masked_softmax(scores, mask):
     if not mask.any(dim=-1).all():
@@ -28,7 +31,7 @@ def masked_softmax(scores, mask):
 """
 
 
-def graded(*cells, limits=LIMITS):
+def graded(*cells, limits=None):
     plain = [plain_python(cell) for cell in cells]
     handed_in = Submission(Path("x.ipynb"), "Eve", plain, ATTENTION.name, "")
     return grade(handed_in, ATTENTION, strength=strongest(), limits=limits)
@@ -60,6 +63,11 @@ CELLS = {
     "memory bomb": (
         "hoard = []\nwhile True:\n    hoard.append(bytearray(1 << 26))",
         "MemoryError",
+    ),
+    "files in memory": (
+        "import os\nfor n in range(999):\n"
+        "    os.write(os.memfd_create(str(n)), bytes(1 << 20))",
+        "Too many open files",
     ),
     "fork bomb": ("import os\nwhile True:\n    os.fork()", "BlockingIOError"),
     "thread bomb": (
@@ -103,22 +111,21 @@ CELLS = {
 
 @pytest.mark.parametrize("cell, said", CELLS.values(), ids=CELLS)
 def test_a_hostile_cell_costs_nothing_but_itself(cell, said):
-    # The usual limits: filling a gigabyte takes some machines more than two seconds.
-    result = graded(cell, HONEST, limits=Limits())
+    result = graded(cell, HONEST)
     assert earned(result) == {"q1": 6}
     (note,) = result.notes
     assert said in note
 
 
 def test_an_endless_loop_in_a_cell_is_stopped():
-    result = graded("while True:\n    pass", HONEST)
+    result = graded("while True:\n    pass", HONEST, limits=SHORT)
     assert earned(result) == {"q1": 6}
     (note,) = result.notes
     assert "computed for longer than 2 seconds" in note
 
 
 def test_what_a_cell_defines_counts_although_it_never_ends():
-    result = graded(f"{HONEST}\nwhile True:\n    pass")
+    result = graded(f"{HONEST}\nwhile True:\n    pass", limits=SHORT)
     assert earned(result) == {"q1": 6}
     assert "only its definitions count" in result.notes[0]
 
@@ -126,9 +133,9 @@ def test_what_a_cell_defines_counts_although_it_never_ends():
 def test_a_loop_that_ignores_signals_is_stopped_by_the_clock():
     ignore = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
     loop = "while True:\n    try:\n        while True: pass\n    except: pass"
-    result = graded(ignore + loop, HONEST, limits=Limits(cpu=2, wall=15.0))
+    result = graded(ignore + loop, HONEST, limits=Limits(cpu=2, wall=20.0))
     assert earned(result) == {"q1": 6}
-    assert "took longer than 15 seconds" in result.notes[0]
+    assert "took longer than 20 seconds" in result.notes[0]
 
 
 # A wrong q4, with something that should make it pass, and what it is told.
@@ -148,10 +155,6 @@ def kernel_regression(query, key, value, width):
     return query
 """
 FUNCTIONS = {
-    "endless loop": (
-        "def kernel_regression(*a):\n    while True: pass",
-        "computed for longer",
-    ),
     "exit": (
         "import os\ndef kernel_regression(*a):\n    os._exit(0)",
         "ended the Python process",
@@ -236,6 +239,47 @@ def test_a_hostile_function_earns_nothing(code, said):
     assert said in first.message
 
 
+def test_an_endless_loop_in_a_function_is_stopped():
+    loop = "def kernel_regression(*a):\n    while True: pass"
+    result = graded(HONEST, loop, limits=SHORT)
+    assert earned(result) == {"q1": 6}
+    assert {o.message for o in result.outcomes if o.question == "q4"} == {
+        "Your code was stopped: it computed for longer than 2 seconds."
+    }
+
+
+# A wrong q1 that leaves a reply behind for whoever asks next.
+LEFT_BEHIND = FORGED.replace("kernel_regression(query, key, value, width)", "forge()")
+DESYNCHRONISED = f"""
+{LEFT_BEHIND.replace("return query", "return 0")}
+calls = []
+def masked_softmax(scores, mask):
+    calls.append(1)
+    return forge() if len(calls) == 5 else 0
+"""
+SOON = """
+import os, threading
+calls = []
+def masked_softmax(scores, mask):
+    calls.append(1)
+    if len(calls) == 5:
+        threading.Timer(0.001, os._exit, (0,)).start()
+    return 0
+"""
+REGRESSION = """
+def kernel_regression(query, key, value, width):
+    return (-((query[:, None] - key) ** 2) / (2 * width**2)).softmax(dim=-1) @ value
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [DESYNCHRONISED, SOON], ids=["a reply left behind", "an exit soon"]
+)
+def test_what_one_answer_leaves_behind_costs_no_other(code):
+    result = graded(code, REGRESSION)
+    assert earned(result) == {"q4": 4}
+
+
 def test_a_daemon_ends_with_its_box():
     start = (
         "import os, subprocess\n"
@@ -246,7 +290,10 @@ def test_a_daemon_ends_with_its_box():
     result = graded(start, HONEST)
     assert earned(result) == {"q1": 6}
     assert result.notes == []
-    assert not any("918273" in line for line in processes())
+    deadline = time.monotonic() + 60  # the kernel ends them, when it finds the time
+    while any("918273" in line for line in processes()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_nothing_of_the_grader_can_be_read(monkeypatch, tmp_path):

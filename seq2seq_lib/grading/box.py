@@ -6,6 +6,7 @@ on time, memory, processes and files, the same random numbers in every call.
 """
 
 import builtins
+import contextlib
 import math
 import os
 import random
@@ -25,6 +26,7 @@ if sys.platform != "win32":
     import resource
 
 BUILTINS = dict(vars(builtins))
+OPEN_FILES = 64  # files in memory count for no other limit
 MESSAGE = 300
 
 
@@ -63,6 +65,8 @@ def _take_streams() -> tuple[BufferedReader, BufferedWriter]:
 
 def _confine(limits: dict[str, Any]) -> None:
     """Give up everything that a student's code does not need."""
+    with contextlib.suppress(OSError):  # if memory runs out, this goes before others
+        Path("/proc/self/oom_score_adj").write_text("1000")
     if limits["user"] is not None:
         os.setgroups([])
         os.setresgid(*[limits["user"]] * 3)
@@ -72,6 +76,7 @@ def _confine(limits: dict[str, Any]) -> None:
         return  # where a practice score is all there is
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, limits["file"])
+    _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
     if limits["processes"] is not None:
         _limit(resource.RLIMIT_NPROC, limits["processes"])
     table = Path("/proc/self/statm")

@@ -164,13 +164,15 @@ def explained(error: Exception, *, hidden: bool) -> str:
     """What to tell a student about an error that a check met.
 
     What a student's code says about a hidden check stays hidden, because it could tell
-    the inputs.
+    the inputs: in words, in the name of an error, or as the size of an answer.
     """
     kind = type(error).__name__
     text = "" if hidden else f": {error}"
     match error:
         case AssertionError():
             message = str(error) or "This check failed."
+            if hidden and message not in _texts(error):
+                message = re.sub(r"\d[\d, ]*", "…", message)
         case MissingError():
             message = (
                 f"There is no function `{error}` in the notebook: its cell may be "
@@ -178,7 +180,8 @@ def explained(error: Exception, *, hidden: bool) -> str:
             )
         case _ if hasattr(error, "student"):
             name, kind = error.student
-            message = f"`{name}` raised {kind}{text}"
+            known = kind if hasattr(builtins, kind) or not hidden else "an error"
+            message = f"`{name}` raised {known}{text}"
             if kind == NotImplementedError.__name__:
                 message = f"`{name}` is not written yet."
             elif kind == WireError.__name__:
@@ -189,6 +192,17 @@ def explained(error: Exception, *, hidden: bool) -> str:
                 f"that the signature says? ({kind}{text})"
             )
     return shown(message)
+
+
+def _texts(error: Exception) -> Iterator[object]:
+    """What stands word for word in the check that an error comes from."""
+    place = error.__traceback__
+    while place is not None:
+        code = place.tb_frame.f_code
+        if code.co_name.startswith("check_"):
+            for constant in code.co_consts:
+                yield from constant if isinstance(constant, tuple) else [constant]
+        place = place.tb_next
 
 
 def shown(text: str) -> str:

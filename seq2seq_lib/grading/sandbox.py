@@ -75,12 +75,16 @@ class Limits:
     start: float = 120.0
     total: float = 600.0
     memory: int = 1024 * MEGABYTE
-    processes: int = 16
+    processes: int = 8
     file: int = 16 * MEGABYTE
 
 
 class BoxLostError(Exception):
     """A box ended, or had to be ended; the message says why."""
+
+
+class TooLongError(BoxLostError):
+    """A box was ended because it took or computed for too long."""
 
 
 class NotStartedError(OSError):
@@ -144,17 +148,19 @@ class Box:
             reply = self._replies.get(timeout=seconds)
         except queue.Empty:
             self.close()
-            raise BoxLostError(f"it took longer than {seconds:.0f} seconds") from None
+            raise TooLongError(f"it took longer than {seconds:.0f} seconds") from None
         if isinstance(reply, dict) and reply.get("id") == request["id"]:
             return reply
         code = self._gone() if isinstance(reply, EOFError | OSError) else None
         self.close()
         if code in OUT_OF_TIME:
-            reason = f"it computed for longer than {self.limits.cpu} seconds"
-        elif code is not None:
+            raise TooLongError(
+                f"it computed for longer than {self.limits.cpu} seconds"
+            ) from None
+        if code is not None:
             reason = "it ended the Python process that ran it"
         elif isinstance(reply, WireError):
-            reason = f"it returned something that cannot be read: {reply}"
+            reason = "it returned something that cannot be read"
         else:
             reason = "a reply came that nobody had asked for"
         raise BoxLostError(reason) from None

@@ -14,11 +14,17 @@ from seq2seq_lib.grading.checks import (
     student_error,
 )
 from seq2seq_lib.grading.exercise import Exercise
-from seq2seq_lib.grading.sandbox import Box, BoxLostError, Limits, Strength
-from seq2seq_lib.grading.submission import Submission, definitions
+from seq2seq_lib.grading.sandbox import (
+    Box,
+    BoxLostError,
+    Limits,
+    Strength,
+    TooLongError,
+)
+from seq2seq_lib.grading.submission import Submission, definitions, functions
 from seq2seq_lib.grading.wire import WireError, decode, encode
 
-MOST_STARTS = 12
+MOST_STARTS = 24
 
 
 @dataclass(frozen=True)
@@ -66,11 +72,20 @@ def grade(
     return Graded(exercise.name, outcomes, session.notes(), strength)
 
 
+class _CellLostError(Exception):
+    """A cell took its box down."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.number = number
+
+
 class _Session:
     """Boxes for one submission, one after the other: a lost one is replaced.
 
     A cell that took its box down runs with its definitions only in the next one, and
-    not at all if that does not help.
+    not at all if that does not help. A function that lost a box in which others had run
+    is called once more in a box of its own, because the fault may be theirs.
     """
 
     def __init__(
@@ -88,28 +103,36 @@ class _Session:
         self.starts = 0
         self.deadline = time.monotonic() + limits.total
         self.box: Box | None = None
+        self.called: set[str] = set()
 
     def function(self, name: str) -> Callable[..., Any]:
         """A stand-in for a student's function, which calls it in the box."""
 
         def called(*arguments: Any, **options: Any) -> Any:
-            box = self._ready()
             try:
-                request = encode((arguments, options))
-                reply = box.ask(call=name, arguments=request)
+                reply = self._call(name, encode((arguments, options)))
                 if "missing" in reply:
                     raise MissingError(name)
                 if "error" in reply:
                     kind, message = str(reply["error"]), str(reply.get("message"))
                     raise student_error(name, kind[:80], message[:300])
                 return decode(reply.get("value"))
-            except BoxLostError:
-                self.box = None
-                raise
             except WireError as error:
                 raise student_error(name, WireError.__name__, str(error)) from None
 
         return called
+
+    def _call(self, name: str, arguments: Any) -> dict[str, Any]:
+        while True:
+            box = self._ready()
+            alone = self.called <= {name}
+            self.called.add(name)
+            try:
+                return box.ask(call=name, arguments=arguments)
+            except BoxLostError as error:
+                self.box = None
+                if alone or isinstance(error, TooLongError):
+                    raise
 
     def _ready(self) -> Box:
         if time.monotonic() > self.deadline:
@@ -119,37 +142,55 @@ class _Session:
             if self.starts > MOST_STARTS:
                 raise BoxLostError("it ended its process again and again")
             box = Box(self.strength, self.limits)
+            self.called = set()
             if self._filled(box):
                 self.box = box
         return self.box
 
     def _filled(self, box: Box) -> bool:
-        """Run all cells; whether the box survived them."""
-        given: list[tuple[int | None, str]] = [(None, c) for c in self.exercise.given]
+        """Run all cells; whether the box survived them.
+
+        A cell that misses a name may stand before the cell that defines it, and runs
+        again behind the others; of a function that stands twice the last one counts all
+        the same. What is given runs last again, so that nothing that a student changed
+        there counts.
+        """
         own = [(n, cell) for n, cell in enumerate(self.cells) if cell.strip()]
-        # A cell that misses a name may stand before the cell that defines it. What is
-        # given runs last again, so that nothing that a student changed there counts.
-        late: list[tuple[int | None, str]] = []
-        for round_, program in enumerate(([*given, *own], late, given)):
-            for number, cell in program:
-                try:
-                    reply = box.ask(cell=cell, name=f"cell {number}")
-                except BoxLostError as error:
-                    if number is None:
-                        raise
-                    self._give_up(number, str(error))
-                    return False
-                if number is None:
-                    continue
-                kind = str(reply.get("error", ""))[:80]
-                if kind == NameError.__name__ and round_ == 0:
-                    late.append((number, cell))
-                if kind:
-                    what = f"{kind}: {str(reply.get('message'))[:300]}"
-                    self.troubles[number] = f"raised {what}"
-                elif round_ == 1:
-                    self.troubles.pop(number)
+        try:
+            self._give(box)
+            late = [cell for cell in own if self._run(box, *cell) == NameError.__name__]
+            for number, cell in late:
+                if not self._run(box, number, cell):
+                    del self.troubles[number]
+            for number, cell in own:
+                if any(n < number and functions(c) & functions(cell) for n, c in late):
+                    self._ask(box, number, definitions(cell))
+            self._give(box)
+        except _CellLostError as lost:
+            self._give_up(lost.number, str(lost))
+            return False
         return True
+
+    def _give(self, box: Box) -> None:
+        for cell in self.exercise.given:
+            box.ask(cell=cell, name="given")
+
+    def _run(self, box: Box, number: int, cell: str) -> str:
+        """Run a cell, and if it fails its definitions; the kind of its error."""
+        reply = self._ask(box, number, cell)
+        kind = str(reply.get("error", ""))[:80]
+        if kind:
+            what = f"{kind}: {str(reply.get('message'))[:300]}"
+            self.troubles[number] = f"raised {what}"
+            self._give(box)  # what it misses may be what was edited there
+            self._ask(box, number, definitions(cell))
+        return kind
+
+    def _ask(self, box: Box, number: int, cell: str) -> dict[str, Any]:
+        try:
+            return box.ask(cell=cell, name=f"cell {number}")
+        except BoxLostError as error:
+            raise _CellLostError(number, str(error)) from error
 
     def _give_up(self, number: int, reason: str) -> None:
         kept = definitions(self.cells[number])

@@ -14,7 +14,12 @@ from seq2seq_lib.grading.exercise import Exercise
 
 LARGEST = 20 << 20
 MOST_CELLS = 2000
-MAGIC = re.compile(r"(?m)^([ \t]*)(?:[\w, ]+=\s*)?[%!?].*$")
+# Code is parsed here, outside of the sandbox, which takes memory a thousandfold.
+MOST_CODE = 100_000
+# Each `++` and `*+` gives nothing back, so that no line takes time with its square.
+MAGIC = re.compile(
+    r"(?m)^([ \t]*+)(?:(?:\w[\w, ]*+=[ \t]*+)?[%!?].*|[\w.]++\?{1,2}[ \t]*+)$"
+)
 # Cells in another language; other cell magics run Python, with something around it.
 FOREIGN = re.compile(
     r"%%(?:bash|sh|script|html|javascript|js|latex|markdown|writefile)"
@@ -56,6 +61,8 @@ def content(path: Path) -> bytes:
     try:
         if path.is_symlink():
             raise RefusedError("it is a symbolic link: hand in the file itself.")
+        if path.is_dir():
+            raise RefusedError("it is a folder without a notebook (*.ipynb).")
         with os.fdopen(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise RefusedError("it is not a regular file.")
@@ -90,9 +97,15 @@ def read(path: Path, student: str) -> Submission:
         )
     sources = [
         _source(cell)
-        for cell in notebook["cells"][:MOST_CELLS]
+        for cell in notebook["cells"]
         if isinstance(cell, dict) and cell.get("cell_type") == "code"
     ]
+    if len(sources) > MOST_CELLS or sum(map(len, sources)) > MOST_CODE:
+        raise RefusedError(
+            f"it has {len(sources):,} cells with {sum(map(len, sources)):,} characters "
+            f"of code: at most {MOST_CELLS:,} and {MOST_CODE:,} are read. Hand in "
+            "the answers without data and outputs that were pasted into cells."
+        )
     named = _at(notebook, "metadata", "seq2seq", "exercise")
     return Submission(
         path,
@@ -161,6 +174,13 @@ def definitions(source: str) -> str:
     return "\n".join(lines)
 
 
+def functions(source: str) -> set[str]:
+    """The functions and classes that a cell defines; none if it is no Python."""
+    tree = _parsed(source)
+    kinds = ast.FunctionDef | ast.ClassDef
+    return {s.name for s in tree.body if isinstance(s, kinds)} if tree else set()
+
+
 def _defines(statement: ast.stmt) -> bool:
     kinds = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
     if isinstance(statement, ast.Assign):
@@ -178,25 +198,20 @@ def _parsed(source: str) -> ast.Module | None:
 def exercise_of(submission: Submission, known: dict[str, Exercise]) -> Exercise:
     """The exercise that a submission answers.
 
-    What the metadata says counts; without it, the names of the functions do.
+    What the metadata says counts. Without it, or if the answers are all to another
+    exercise, the names of the functions do.
 
     Raises:
         RefusedError: it answers none, or it could be several.
     """
-    if submission.named in known:
-        return known[submission.named]
-    names = {
-        statement.name
-        for cell in submission.cells
-        if (tree := _parsed(cell)) is not None
-        for statement in tree.body
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef)
-    }
+    names = {name for cell in submission.cells for name in functions(cell)}
     hits = {
-        name: len(names.intersection(*[[f for q in e.questions for f in q.functions]]))
+        name: sum(f in names for q in e.questions for f in q.functions)
         for name, e in known.items()
     }
     best = [name for name, n in hits.items() if n and n == max(hits.values())]
+    if submission.named in known and (hits[submission.named] or not best):
+        return known[submission.named]
     if not best:
         raise RefusedError(
             "no exercise is recognised in it: none of its cells defines a function "

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LARGEST_FRAME = 4 << 20
+LARGEST_FRAME = 1 << 20
+MOST_NUMBERS = 1 << 18
 DEEPEST = 16
 MOST_AXES = 8
 DTYPES = {
@@ -170,6 +171,8 @@ def _decode_tensor(name: str, shape: list[Any], data: str) -> Tensor:
         type(size) is int and 0 <= size <= LARGEST_FRAME for size in shape
     ):
         raise WireError("a tensor of an impossible shape.")
+    if math.prod(shape) > MOST_NUMBERS:
+        raise WireError(f"a tensor of more than {MOST_NUMBERS:,} numbers.")
     try:
         content = bytearray(base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):
