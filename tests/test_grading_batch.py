@@ -101,6 +101,25 @@ def test_students_are_named_by_file_or_folder(folder):
         find([folder / "empty"])
 
 
+def test_what_cannot_be_graded_is_accounted_for(folder, calls, tmp_path):
+    (folder / "gina").mkdir()
+    (folder / "gina" / "answers.pdf").touch()
+    (folder / "hans").symlink_to(tmp_path)
+    (folder / "ida.ipynb").symlink_to(folder / "bob", target_is_directory=True)
+    for name in ("jo.ipynb.txt", "KAI.IPYNB", "lea/x.ipynb (1)", "mia.ipynb.json"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(notebook())
+    (folder / "__MACOSX").mkdir()
+    (folder / "__MACOSX" / "._ada.ipynb").touch()
+    results = {r.student: r for r in grade_all(find([folder]), settings())}
+    more = ["gina", "hans", "ida", "jo", "KAI", "lea", "mia"]
+    assert sorted(results) == sorted(STUDENTS + more)
+    assert "a folder without a notebook" in results["gina"].problem
+    for student in ("hans", "ida"):
+        assert "a symbolic link" in results[student].problem
+    assert all(results[s].graded.earned == 21 for s in ("jo", "KAI", "lea", "mia"))
+
+
 def test_one_bad_submission_never_stops_the_rest(folder, calls):
     told = []
     results = grade_all(find([folder]), settings(), jobs=2, report=told.append)
@@ -170,6 +189,13 @@ def test_gradescope_gets_a_score_and_every_check():
         "visible",
         "after_published",
     }
+    hidden, *_ = (t for t in made["tests"] if t["visibility"] == "after_published")
+    assert "Wrong" in hidden["output"]
+    assert "Read again: http" in hidden["output"]
+    # what is shown at once, above the checks, tells nothing of hidden ones
+    assert "Wrong" not in made["output"]
+    assert " of " not in made["output"]
+    assert "graded in a sandbox" in made["output"]
     assert report.gradescope(RESULTS)["score"] == 21 + 11 + 15
     refused = report.gradescope(RESULTS[3:])
     assert refused["score"] == 0

@@ -7,6 +7,7 @@ was, and a second run is instant.
 import dataclasses
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from seq2seq_lib.grading.exercise import Exercise, exercises, extra_checks
 from seq2seq_lib.grading.sandbox import Limits, Strength
 from seq2seq_lib.grading.session import Graded, grade
 
+NOTEBOOK = re.compile(r"(?i)\.ipynb(?: ?\(\d+\))?(?:\.(?:txt|json))?$")
 SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 
 
@@ -80,7 +82,8 @@ def find(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     """The notebooks in files and folders, each with its student's name.
 
     A notebook right inside of a folder is named by its file, one further inside by the
-    folder it stands in below that.
+    folder it stands in below that. What cannot be graded is found all the same, so that
+    it is accounted for: a link, or a student's folder without a notebook.
 
     Raises:
         ValueError: a path does not exist, or a folder holds no notebook.
@@ -94,16 +97,26 @@ def _inside(path: Path) -> Iterator[tuple[Path, str]]:
             raise ValueError(f"{path} does not exist: give notebooks or folders.")
         yield path, path.stem
         return
-    found = [
-        file
-        for file in sorted(path.rglob("*.ipynb"))
-        if ".ipynb_checkpoints" not in file.parts and not file.is_dir()
-    ]
+    found = [file for file in sorted(path.rglob("*")) if _handed_in(file)]
     if not found:
         raise ValueError(f"{path} holds no notebook: expected files *.ipynb.")
-    for file in found:
-        inner = file.relative_to(path)
-        yield file, inner.parts[0] if len(inner.parts) > 1 else file.stem
+    named = [(file, file.relative_to(path).parts) for file in found]
+    folders = {parts[0] for _, parts in named if len(parts) > 1}
+    for file, parts in named:
+        yield file, parts[0] if len(parts) > 1 else NOTEBOOK.split(file.name)[0]
+    for entry in sorted(path.iterdir()):
+        hidden = entry.name.startswith((".", "__"))
+        known = entry in found or entry.name in folders
+        if entry.is_dir() and not hidden and not known:
+            yield entry, entry.name
+
+
+def _handed_in(file: Path) -> bool:
+    """Whether it is meant as a notebook, also if a browser changed its name."""
+    if ".ipynb_checkpoints" in file.parts or file.name.startswith("._"):
+        return False
+    is_folder = file.is_dir() and not file.is_symlink()
+    return NOTEBOOK.search(file.name) is not None and not is_folder
 
 
 def grade_all(

@@ -19,6 +19,7 @@ body { font-family: system-ui, sans-serif; line-height: 1.5; margin: 2rem auto;
   max-width: 48rem; padding: 0 1rem; color: #1f2328; background: #fff; }
 table { border-collapse: collapse; width: 100%; margin: 0.5rem 0 1.5rem; }
 th, td { border-bottom: 1px solid #d0d7de; padding: 0.3rem 0.6rem; text-align: left;
+  overflow-wrap: anywhere;
   vertical-align: top; }
 .passed { color: #116329; } .failed { color: #a40e26; }
 @media (prefers-color-scheme: dark) {
@@ -84,7 +85,10 @@ def address(exercise: str, question: Question) -> str:
 
 
 def gradescope(results: Sequence[Result]) -> dict[str, Any]:
-    """What Gradescope reads: a score, and every check."""
+    """What Gradescope reads: a score, and every check.
+
+    What it shows above the checks is seen at once, and says nothing of hidden ones.
+    """
     several = len(results) > 1
     tests = []
     for result in results:
@@ -96,13 +100,16 @@ def gradescope(results: Sequence[Result]) -> dict[str, Any]:
         for question, outcomes in by_question(result.graded):
             for outcome in outcomes:
                 name = outcome.check.removeprefix("check_").replace("_", " ")
+                again = f"Read again: {address(result.graded.exercise, question)}"
                 tests.append(
                     {
                         "name": f"{before}{question.name} {question.title}: {name}",
                         "score": outcome.earned,
                         "max_score": outcome.points,
                         "status": "passed" if outcome.passed else "failed",
-                        "output": outcome.message,
+                        "output": ""
+                        if outcome.passed
+                        else f"{outcome.message}\n{again}",
                         "visibility": "after_published"
                         if outcome.hidden
                         else "visible",
@@ -110,9 +117,18 @@ def gradescope(results: Sequence[Result]) -> dict[str, Any]:
                 )
     return {
         "score": sum(r.graded.earned for r in results if r.graded is not None),
-        "output": "\n".join(map(table, results)),
+        "output": "\n".join(map(_summary, results)),
         "tests": tests,
     }
+
+
+def _summary(result: Result) -> str:
+    """A submission without its checks."""
+    if result.graded is None:
+        return table(result)
+    graded = result.graded
+    lines = [f"{result.file} · {graded.exercise}", *graded.notes]
+    return "\n".join([*lines, f"({graded.strength.meaning})"]) + "\n"
 
 
 def page(results: Sequence[Result]) -> str:
