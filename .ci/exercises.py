@@ -48,13 +48,11 @@ END = """\
 ## Your score
 
 Save the notebook, then run this cell. It starts from a fresh Python: what stands in the
-cells counts, not what happens to be in memory. With `--html report.html` it writes a
-page that says what to read again."""
+cells counts, not what happens to be in memory. In a terminal, `seq2seq grade` with the
+name of the notebook does the same; with `--html report.html` it writes a page that says
+what to read again."""
 
-GRADE = """\
-import sys
-
-!{{sys.executable}} -m seq2seq_lib grade {name}.ipynb"""
+GRADE = 'practice.score("{name}")'
 
 
 def notebook(exercise: Exercise, address: Address) -> str:

@@ -1,12 +1,17 @@
 """Instant feedback: otter itself with our checks, on right and wrong answers."""
 
 import importlib.util
+import json
+import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
+import nbformat
 import pytest
+from test_colab import commit, git, machine  # noqa: F401 - two are fixtures
 
 from seq2seq_lib.grading import practice
 from seq2seq_lib.grading.exercise import Exercise, exercises
@@ -64,6 +69,45 @@ def kernel_regression(query, key, value, width):
 
 def unwritten(scores, mask):
     raise NotImplementedError
+
+
+@pytest.fixture
+def graded(monkeypatch, tmp_path):
+    """The files that were graded; each said something."""
+    files = []
+
+    def run(command, **options):
+        assert command[1:4] == ["-m", "seq2seq_lib", "grade"]
+        files.append(Path(command[4]))
+        return subprocess.CompletedProcess(command, 0, "12 of 21\n", "")
+
+    monkeypatch.setattr(practice.subprocess, "run", run)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    return files
+
+
+def test_the_whole_score_is_that_of_the_saved_notebook(graded, monkeypatch, capsys):
+    practice.score("06_attention")
+    assert "There is no file 06_attention.ipynb" in capsys.readouterr().out
+    for name in ("06_attention.ipynb", "my answers.ipynb"):
+        Path(name).touch()
+    practice.score("06_attention")
+    assert capsys.readouterr().out == "12 of 21\n\n"
+    monkeypatch.setenv("JPY_SESSION_NAME", str(Path("my answers.ipynb").absolute()))
+    practice.score("06_attention")
+    assert [file.name for file in graded] == ["06_attention.ipynb", "my answers.ipynb"]
+
+
+def test_colab_is_asked_for_the_notebook(graded, monkeypatch):
+    shown = {"cells": [{"cell_type": "code", "source": "x = 1"}]}
+    for name in ("google.colab", "google.colab._message"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    message = sys.modules["google.colab._message"]
+    message.blocking_request = lambda *_, **options: {"ipynb": shown, **options}
+    practice.score("06_attention")
+    (file,) = graded
+    assert json.loads(file.read_text()) == shown
 
 
 def test_an_unknown_exercise_is_refused():
@@ -149,3 +193,32 @@ def test_a_broken_source_does_not_stop_the_others(generator, tmp_path, capsys):
     assert generator() == 1
     assert "exercises/01_broken/source.py: 'no heading'" in capsys.readouterr().err
     assert (tmp_path / "bundles" / "06_attention.json").exists()
+
+
+@pytest.mark.slow
+def test_an_exercise_works_where_readers_open_it(machine, commit):
+    """The set-up cell on a machine that has torch but not us, then a question."""
+    path = "exercises/06_attention/06_attention.ipynb"
+    notebook = nbformat.reads(git("show", f"{commit}:{path}"), as_version=4)
+    wanted = ("setup", "given1", "q4", "q4-check", "grade")
+    cells = {cell.id: cell for cell in notebook.cells if cell.id in wanted}
+    assert [*cells] == [*wanted]
+    cells["q4"].source = ATTENTION_SOLUTION
+    notebook.cells = [*cells.values()]
+    nbformat.write(notebook, machine.work / "06_attention.ipynb")
+
+    before = set(machine.run("-m", "pip", "list", "--format=freeze").split())
+    torch_before = machine.files_of_torch()
+    machine.execute(notebook, f"git+{ROOT.as_uri()}@{commit}")
+    after = set(machine.run("-m", "pip", "list", "--format=freeze").split())
+    assert before <= after  # nothing that was there has changed
+    assert machine.files_of_torch() == torch_before
+
+    said = {
+        name: "".join(o.get("text") or o["data"]["text/plain"] for o in cell.outputs)
+        for name, cell in cells.items()
+    }
+    assert "ERROR" not in said["setup"]
+    assert "All test cases passed" in said["q4-check"]
+    assert "Score so far: 2 of 13 points." in said["q4-check"]
+    assert re.search(r"total +4 of 21", said["grade"])
