@@ -1,5 +1,6 @@
 """Every check of every exercise: what it accepts, and what it says of a mistake."""
 
+import ast
 import functools
 import importlib.util
 import json
@@ -8,13 +9,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 import yaml
 
 from seq2seq_lib.grading import submission
-from seq2seq_lib.grading.checks import local, run_checks
+from seq2seq_lib.grading.checks import local, run_checks, student_error
 from seq2seq_lib.grading.exercise import CELL, Exercise, exercises
 from seq2seq_lib.grading.sandbox import Strength, strongest
 from seq2seq_lib.grading.session import grade
+from seq2seq_lib.grading.wire import MOST_NUMBERS
 
 ROOT = Path(__file__).parent.parent
 FILES = ("source.py", "correct.py", "wrong.py")
@@ -26,6 +29,7 @@ for path in SOURCES:  # one that is being written spoils no other
         EXERCISES[path.parent.name] = Exercise.from_source(path.parent.name, text)
     except ValueError as error:
         BROKEN[path.parent.name] = str(error)
+SECRETS = ("public", "spring", "autumn")
 FOLDERS = [path.parent for path in SOURCES if path.parent.name in EXERCISES]
 
 
@@ -80,7 +84,7 @@ def test_the_stub_scores_nothing(name):
 
 
 @pytest.mark.parametrize("name", EXERCISES)
-@pytest.mark.parametrize("secret", ["public", "spring", "autumn"])
+@pytest.mark.parametrize("secret", SECRETS)
 def test_the_solution_scores_full_marks(name, secret):
     outcomes = judged(name, secret=secret)
     assert [o for o in outcomes if not o.passed] == []
@@ -88,16 +92,20 @@ def test_the_solution_scores_full_marks(name, secret):
 
 @pytest.mark.parametrize("name, question, said, code", answers("correct"))
 def test_another_right_answer_scores_full_marks(name, question, said, code):
-    assert [o for o in judged(name, code) if not o.passed] == []
+    for secret in SECRETS:
+        assert [o for o in judged(name, code, secret=secret) if not o.passed] == []
 
 
 @pytest.mark.parametrize("name, question, said, code", answers("wrong"))
 def test_a_mistake_is_named_and_costs_its_own_question_only(name, question, said, code):
-    lost = [outcome for outcome in judged(name, code) if not outcome.passed]
-    assert lost
     assert said
-    assert said in lost[0].message
-    assert {outcome.question for outcome in lost} == {question}
+    for secret in SECRETS:
+        lost = [o for o in judged(name, code, secret=secret) if not o.passed]
+        assert lost
+        assert said in lost[0].message
+        assert {outcome.question for outcome in lost} == {question}
+        if not lost[0].hidden:
+            break  # no secret decides about it
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -112,6 +120,45 @@ def test_no_two_mistakes_are_told_the_same(name):
     assert len(first) >= 10
 
 
+def refusing(*_):
+    raise student_error("f", "ValueError", "whatever it was")
+
+
+def first_tensor(change):
+    """A function that changes the first tensor that it is given, or returns 0."""
+    return lambda *given: next((change(x) for x in given if torch.is_tensor(x)), 0)
+
+
+# Answers that need no thought; those that are no data of any sense come last.
+THOUGHTLESS = {
+    "the first argument": lambda *given: given[0],
+    "the second argument": lambda *given: given[min(1, len(given) - 1)],
+    "the last argument": lambda *given: given[-1],
+    "zeros": first_tensor(torch.zeros_like),
+    "ones": first_tensor(torch.ones_like),
+    "always an error": refusing,
+    "none": lambda *_: None,
+    "zero": lambda *_: 0.0,
+    "one": lambda *_: 1,
+    "true": lambda *_: True,
+    "an empty list": lambda *_: [],
+    "no number": lambda *_: torch.nan,
+    "a huge number": lambda *_: 2**62,
+    "huge numbers": lambda *_: (torch.full((2, 3), 2**62), [2**62]),
+    "a long list": lambda *_: [0] * 100_000,
+    "a long tensor": lambda *_: torch.zeros(MOST_NUMBERS),
+    "an empty tensor": lambda *_: torch.empty(0, 1 << 20, 1 << 20),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, on numbers without sense
+@pytest.mark.parametrize("answer", THOUGHTLESS.values(), ids=THOUGHTLESS)
+@pytest.mark.parametrize("name", EXERCISES)
+def test_an_answer_without_thought_scores_nothing(name, answer):
+    outcomes = run_checks(EXERCISES[name], lambda _: answer)
+    assert [o for o in outcomes if o.passed] == []
+
+
 @pytest.mark.parametrize("name", EXERCISES)
 def test_questions_are_of_a_size(name):
     exercise = EXERCISES[name]
@@ -121,6 +168,11 @@ def test_questions_are_of_a_size(name):
         assert 5 <= question.minutes <= 60
         asked = {n for n in question.functions if f"def {n}" in question.stub}
         assert asked, "a question asks for a function"
+        for function in ast.parse(question.stub).body:
+            if isinstance(function, ast.FunctionDef):
+                arguments = function.args.args + function.args.kwonlyargs
+                assert function.returns
+                assert all(argument.annotation for argument in arguments)
 
 
 def chapters():

@@ -196,7 +196,7 @@ def test_a_broken_source_does_not_stop_the_others(generator, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_an_exercise_works_where_readers_open_it(machine, commit):
+def test_an_exercise_works_where_readers_open_it(machine, commit):  # noqa: F811
     """The set-up cell on a machine that has torch but not us, then a question."""
     path = "exercises/06_attention/06_attention.ipynb"
     notebook = nbformat.reads(git("show", f"{commit}:{path}"), as_version=4)

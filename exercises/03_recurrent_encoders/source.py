@@ -63,6 +63,14 @@ def rnn_states(x, lengths, *weights, **options):
     return states, states[:, -1]
 
 
+def expect_shortened(clip):
+    expect(
+        clip([torch.tensor([5.0])], 2.0),
+        [torch.tensor([2.0])],
+        otherwise="A gradient that is too long should be as long as the limit.",
+    )
+
+
 def three_summaries(states, lengths):
     rows = [row[:n] for row, n in zip(states, lengths, strict=True)]
     return (
@@ -599,6 +607,7 @@ def check_short_gradients(clip):  # 1 point
             ],
         },
     )
+    expect_shortened(clip)
 
 
 # %% hidden
@@ -616,6 +625,7 @@ def check_no_gradient(clip):  # 1 point
         zeros,
         otherwise="Gradients that are all 0 should stay 0.",
     )
+    expect_shortened(clip)
 
 
 def check_clip_random(clip, random):  # 1 point

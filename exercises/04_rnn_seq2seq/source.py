@@ -391,6 +391,12 @@ def check_rate_of_zero(sampled_input):  # 1 point
         otherwise="A rate of 0 must be teacher forcing, also where the number drawn is "
         "0: less than the rate, not equal to it.",
     )
+    all_own = torch.ones(2, 4, dtype=torch.bool)
+    expect(
+        sampled_input(table, gold, torch.zeros(2, 4), 1.0),
+        walked(table, gold, all_own),
+        otherwise="A rate of 1 must be greedy decoding: only the first column is given.",
+    )
 
 
 def check_sampling_random(sampled_input, random):  # 1 point

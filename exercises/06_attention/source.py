@@ -125,6 +125,10 @@ def check_one_mask_for_all_queries(masked_softmax):  # 1 point
 
 # %% hidden
 def check_nothing_to_look_at(masked_softmax):  # 1 point
+    mask = torch.tensor([[[True, True], [True, False]]])
+    assert not raises_value_error(masked_softmax, torch.zeros(1, 2, 2), mask), (
+        "A ValueError came although every query may look somewhere."
+    )
     mask = torch.tensor([[[True, True], [False, False]]])
     assert raises_value_error(masked_softmax, torch.zeros(1, 2, 2), mask), (
         "A query that may look nowhere got weights: raise a ValueError if the mask "

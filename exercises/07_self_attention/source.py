@@ -161,6 +161,9 @@ def check_merge_by_hand(merge_heads):  # 2 points
 
 # %% hidden
 def check_split_of_odd_widths(split_heads):  # 1 point
+    assert not refuses(split_heads, torch.zeros(2, 4, 12), 4), (
+        "A ValueError came although the heads divide the width."
+    )
     assert refuses(split_heads, torch.zeros(2, 4, 10), 4), (
         "A width that the heads do not divide needs a ValueError: otherwise features "
         "are lost, or PyTorch complains of shapes that nobody asked for."

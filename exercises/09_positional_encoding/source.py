@@ -8,6 +8,7 @@
 
 # %% given
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -118,7 +119,9 @@ def turned(x, omega, positions):
 
 
 # %% solution
-def order_gap(f, x: Float[Tensor, "S D"], order: list[int]) -> float:
+def order_gap(
+    f: Callable[[Tensor], Tensor], x: Float[Tensor, "S D"], order: list[int]
+) -> float:
     """The largest absolute value in f(PX) − P f(X)."""
     # BEGIN SOLUTION
     return (f(x[order]) - f(x)[order]).abs().max().item()
@@ -140,6 +143,9 @@ def check_blind_layer(measured):  # 2 points
             "P is applied the wrong way round: row order[0] of f(X) belongs beside row "
             "0 of f(PX).": largest(after[order] - before),
         },
+    )
+    assert measured("look_back", x, order) != 0, (
+        "The gap is always 0: the layer itself must read the shuffled rows, f(PX)."
     )
 
 
@@ -251,11 +257,16 @@ def check_table_by_hand(sinusoids):  # 3 points
 
 # %% hidden
 def check_odd_width(sinusoids):  # 1 point
-    try:
-        sinusoids(3, 5)
-    except ValueError:
-        return
-    raise AssertionError(
+    refused = []
+    for width in (4, 5):
+        try:
+            sinusoids(3, width)
+        except ValueError:
+            refused.append(width)
+    assert 4 not in refused, (
+        "An even width was refused: only odd ones cannot be paired."
+    )
+    assert 5 in refused, (
         "An odd width was accepted: one frequency would have no partner. Raise a "
         "ValueError."
     )

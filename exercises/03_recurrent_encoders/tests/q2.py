@@ -46,6 +46,14 @@ def rnn_states(x, lengths, *weights, **options):
     return states, states[:, -1]
 
 
+def expect_shortened(clip):
+    expect(
+        clip([torch.tensor([5.0])], 2.0),
+        [torch.tensor([2.0])],
+        otherwise="A gradient that is too long should be as long as the limit.",
+    )
+
+
 def three_summaries(states, lengths):
     rows = [row[:n] for row, n in zip(states, lengths, strict=True)]
     return (

@@ -82,6 +82,9 @@ def check_blind_layer(measured):  # 2 points
             "0 of f(PX).": largest(after[order] - before),
         },
     )
+    assert measured("look_back", x, order) != 0, (
+        "The gap is always 0: the layer itself must read the shuffled rows, f(PX)."
+    )
 
 
 @case("09_positional_encoding", "q1")
