@@ -580,7 +580,12 @@ def check_lowest_loss_without_smoothing(lowest_loss):  # 1 point
         raise AssertionError(said) from error
     assert math.isfinite(answer), said
     expect(answer, 0.0, otherwise="Without smoothing the lowest loss is not 0.")
-    assert lowest_loss(7, 0.5) != 0, "With smoothing the lowest loss is not 0."
+    most, rest = 4 / 7, 0.5 / 7
+    expect(
+        float(lowest_loss(7, 0.5)),
+        -most * math.log(most) - 6 * rest * math.log(rest),
+        otherwise="With smoothing the lowest loss is that of the mixture.",
+    )
 
 
 def check_smoothed_loss_random(smoothed_loss, lowest_loss, random):  # 2 points
