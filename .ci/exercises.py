@@ -21,20 +21,23 @@ from seq2seq_lib.grading.practice import otter_test
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLES = ROOT / "seq2seq_lib" / "grading" / "exercises"
-# What otter needs to check answers; Colab has the rest, which must stay as it is.
+# Otter, and what Colab lacks of what it needs.
 OTTER = ("otter-grader", "fica", "ipylab", "python-frontmatter")
 
 SETUP = """\
 # Installs what Colab or a downloaded notebook lacks, and does nothing elsewhere.
 import importlib.util
 import os
+import sys
 
 if importlib.util.find_spec("seq2seq_lib") is None:
     release = "git+{url}@v{version}"
     source = os.environ.get("SEQ2SEQ_SOURCE", release)
     %pip install -q "seq2seq_lib @ {{source}}"
 if importlib.util.find_spec("otter") is None:
-    %pip install -q --no-deps {otter}
+    # Colab has the rest, in versions that must stay as they are.
+    others = "--no-deps" if "google.colab" in sys.modules else ""
+    %pip install -q {{others}} {otter}
 
 from seq2seq_lib.grading import practice
 
