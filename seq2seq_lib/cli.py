@@ -30,6 +30,7 @@ from seq2seq_lib.recipes import (
     load_corpus,
     load_recipe,
     recipe_names,
+    run_directory,
     train,
 )
 from seq2seq_lib.training import SavedModel, load_model
@@ -224,7 +225,7 @@ def _device(options: argparse.Namespace) -> torch.device:
 
 def _train(options: argparse.Namespace) -> int:
     recipe = load_recipe(options.recipe)
-    directory = options.directory or cache_directory() / "runs" / recipe.name
+    directory = options.directory or run_directory(recipe.name)
     with process_group(_device(options)) as device:
         if rank() == 0:
             where = device.type + (f" × {processes()}" if processes() > 1 else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from test_colab import INSTALLED, Machine, git, linked, required
+from test_colab import COLABS_PIP, INSTALLED, Machine, git, linked, required
 
 from seq2seq_lib.grading import practice
 from seq2seq_lib.grading.exercise import Exercise, exercises
@@ -196,7 +196,7 @@ def test_a_broken_source_does_not_stop_the_others(generator, tmp_path, capsys):
 
 
 # What otter needs that Colab has, and a notebook of one's own may lack.
-COLAB = ("ipywidgets", "nbconvert", "pandas", "PyYAML", "wrapt")
+COLAB = ("dill", "ipywidgets", "nbconvert", "pandas", "PyYAML", "tinycss2", "wrapt")
 # Stands for Colab in a kernel, and has the notebook that is on the screen.
 PRETEND = """
 import json, sys, types
@@ -214,6 +214,7 @@ message.blocking_request = lambda *_, **options: {"ipynb": shown}
 def test_an_exercise_works_where_readers_open_it(tmp_path, colab):
     """The set-up cell on a machine that has torch but not us, then a question."""
     machine, commit = Machine(tmp_path), git("rev-parse", "HEAD").strip()
+    machine.run("-m", "pip", "install", "--quiet", COLABS_PIP)
     for distribution in required(COLAB) if colab else ():
         for file in distribution.files:
             if (

@@ -3,11 +3,13 @@ import json
 import pytest
 import torch
 
+from seq2seq_lib import recipes
 from seq2seq_lib.recipes import (
     CorpusName,
     load_corpus,
     load_recipe,
     recipe_names,
+    run_directory,
     train,
 )
 from seq2seq_lib.training import History, load_model
@@ -173,6 +175,35 @@ def test_weights_of_another_kind_are_no_beginning(
     with pytest.raises(ValueError, match=message):
         train(write(old, new), tmp_path / "second", device=device, progress=False)
     assert not (tmp_path / "second").exists()
+
+
+def test_other_dropout_is_no_other_kind(second, tmp_path, device):
+    write, first = second
+    recipe = write("width = 8", "width = 8\ndropout = 0.4")
+    assert first.model.config.dropout != 0.4
+    begun, _ = train(recipe, tmp_path / "second", device=device, progress=False)
+    assert begun.model.config.dropout == 0.4
+
+
+def test_a_recipe_can_begin_where_another_one_ended(
+    tiny, tmp_path, device, monkeypatch
+):
+    monkeypatch.setattr(recipes, "recipe_names", lambda: ["first"])
+    monkeypatch.setattr(recipes, "cache_directory", lambda: tmp_path)
+    path = tmp_path / "second.toml"
+    steps = "steps = 1\nlearning_rate = 1e-9"
+    path.write_text("start = 'first'\n" + TINY.replace("steps = 4", steps))
+    second = load_recipe(str(path))
+    with pytest.raises(ValueError, match=r"not run to its end.*seq2seq train first"):
+        train(second, tmp_path / "second", device=device, progress=False)
+    first, _ = train(
+        load_recipe(str(tiny)), run_directory("first"), device=device, progress=False
+    )
+    begun, _ = train(second, tmp_path / "second", device=device, progress=False)
+    for ours, theirs in zip(
+        begun.model.parameters(), first.model.parameters(), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)
 
 
 def test_a_recipe_that_begins_nowhere(tmp_path, device):

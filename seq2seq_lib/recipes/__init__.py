@@ -25,7 +25,7 @@ from seq2seq_lib.data import (
     toy_corpus,
 )
 from seq2seq_lib.data.cmudict import place_by_hash
-from seq2seq_lib.files import write_whole
+from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.search import Search, beam_search, greedy_search
 from seq2seq_lib.search.hypothesis import check_search
@@ -159,8 +159,9 @@ class Recipe:
         model: the model's name and sizes; the vocabularies' sizes come from the data.
         training: how to learn.
         search: how to evaluate.
-        start: the model whose weights to begin from, by name or file; its kind and
-            split must be the same. Empty to begin from random weights.
+        start: whose weights to begin from: a recipe that was run before, a model that
+            comes with the library, or a file. Kind and split must be the same; dropout
+            may differ. Empty to begin from random weights.
     """
 
     name: str
@@ -256,6 +257,11 @@ def _file_name(start: object) -> str:
     return start
 
 
+def run_directory(name: str) -> Path:
+    """Where the run of a recipe is kept, unless one says otherwise."""
+    return cache_directory() / "runs" / name
+
+
 def train(
     recipe: Recipe, directory: Path, *, device: torch.device, progress: bool = True
 ) -> tuple[SavedModel, History]:
@@ -305,7 +311,15 @@ def train(
 
 def _start(saved: SavedModel, origin: str) -> None:
     """Give a fresh model stored weights, if they were learned on the same."""
-    stored = open_model(origin, device=saved.model.device)
+    file = origin
+    if origin in recipe_names():
+        file = str(run_directory(origin) / "model.safetensors")
+        if not Path(file).is_file():
+            raise ValueError(
+                f"start={origin!r}: that recipe was not run to its end here, {file} is "
+                f"missing. Run seq2seq train {origin} first."
+            )
+    stored = open_model(file, device=saved.model.device)
     try:
         check_alike([saved, stored])
     except ValueError as error:

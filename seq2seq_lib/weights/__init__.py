@@ -289,13 +289,17 @@ def average(models: Sequence[SavedModel]) -> EncoderDecoder:
 
 
 def check_alike(models: Sequence[SavedModel]) -> None:
-    """Refuse models that do not share configuration, vocabularies and split."""
+    """Refuse models that do not share configuration, vocabularies and split.
+
+    Dropout may differ: it changes how weights are learned, not what they mean.
+    """
 
     def kind(saved: SavedModel) -> dict[str, str | Vocabulary]:
-        config = saved.model.config
+        config = json.loads(saved.model.config.to_json()) if saved.model.config else {}
+        config.pop("dropout", None)
         return {
             "split": saved.split,
-            "configuration": config.to_json() if config else "none",
+            "configuration": json.dumps(config),
             "source vocabulary": saved.source_vocabulary,
             "target vocabulary": saved.target_vocabulary,
         }
