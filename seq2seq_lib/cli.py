@@ -6,12 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from seq2seq_lib import analysis, answers, scores, tuning
+from seq2seq_lib import analysis, answers, results, scores, tuning
 from seq2seq_lib.data import Corpus
 from seq2seq_lib.device import best_device
 from seq2seq_lib.experiments import (
@@ -22,7 +23,7 @@ from seq2seq_lib.experiments import (
     store_run,
 )
 from seq2seq_lib.export import Quantization, export_ctranslate2, export_onnx
-from seq2seq_lib.files import cache_directory
+from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.grading import command as grading
 from seq2seq_lib.recipes import (
     CorpusName,
@@ -32,6 +33,7 @@ from seq2seq_lib.recipes import (
     recipe_names,
     run_directory,
     train,
+    training_log,
 )
 from seq2seq_lib.training import SavedModel, load_model
 from seq2seq_lib.training.distributed import process_group, processes, rank
@@ -44,6 +46,8 @@ from seq2seq_lib.weights import (
     open_model,
     ship,
 )
+
+LOGS = Path(str(resources.files(results))) / "trainings"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,8 +156,9 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser(
         "ship",
         help="put a trained model, or the mean of several, into the library",
-        description="Store trained weights in half precision with a card. Several "
-        "models that were trained alike are averaged.",
+        description="Store trained weights in half precision with a card and, if a run "
+        "is given, its log. Several models that were trained alike are averaged; the "
+        "log is that of the first.",
     )
     command.add_argument("name", help="under which the model will be loaded")
     command.add_argument(
@@ -387,6 +392,9 @@ def _ship(options: argparse.Namespace) -> int:
         directory=options.directory,
     )
     print(json.dumps(dataclasses.asdict(card), indent=2, ensure_ascii=False))
+    if options.directory == DIRECTORY and options.models[0].is_dir():
+        log = training_log(recipe, options.models[0])
+        write_whole(LOGS / f"{options.name}.json", log.to_json())
     return 0
 
 

@@ -6,8 +6,9 @@ import sys
 import pytest
 from test_recipes import TINY
 
+from seq2seq_lib import cli, recipes
 from seq2seq_lib.cli import main
-from seq2seq_lib.training import load_model, save_model
+from seq2seq_lib.training import History, load_model, save_model
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_train_says_where_and_how_well(tiny, tmp_path, capsys):
 def test_runs_live_in_the_cache_unless_told_otherwise(
     tiny, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr("seq2seq_lib.cli.cache_directory", lambda: tmp_path / "cache")
+    monkeypatch.setattr(recipes, "cache_directory", lambda: tmp_path / "cache")
     assert main(["train", str(tiny), "--quiet"]) == 0
     assert (tmp_path / "cache" / "runs" / "tiny" / "model.safetensors").exists()
     assert str(tmp_path / "cache" / "runs" / "tiny") in capsys.readouterr().err
@@ -128,3 +129,27 @@ def test_a_model_of_an_unknown_split_says_what_to_do(trained, capsys):
     save_model(trained, dataclasses.replace(saved, split="mine"))
     assert main(["evaluate", str(trained)]) == 2
     assert "trained on 'mine', which this command cannot" in capsys.readouterr().err
+
+
+def test_a_run_is_shipped_with_the_log_of_all_its_parts(
+    tiny, trained, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(recipes, "recipe_names", lambda: ["tiny"])
+    monkeypatch.setattr(recipes, "run_directory", lambda _: trained.parent)
+    monkeypatch.setattr(recipes, "load_recipe", lambda _: cli.load_recipe(str(tiny)))
+    monkeypatch.setattr(cli, "DIRECTORY", tmp_path / "weights")
+    monkeypatch.setattr(cli, "LOGS", tmp_path / "logs")
+    second = tmp_path / "second.toml"
+    second.write_text("start = 'tiny'\n" + TINY)
+    run = tmp_path / "second"
+    assert main(["train", str(second), "--directory", str(run), "--quiet"]) == 0
+    assert main(["ship", "longer", str(run), "--recipe", str(second)]) == 0
+    assert (tmp_path / "weights" / "longer.safetensors").exists()
+    log = History.from_json((tmp_path / "logs" / "longer.json").read_text("utf-8"))
+    assert [row.step for row in log.rows] == [2, 4, 6, 8]
+    # a file alone has no log, and what goes elsewhere leaves the library's alone
+    assert main(["ship", "file", str(trained), "--recipe", str(tiny)]) == 0
+    other = str(tmp_path / "other")
+    command = ["ship", "other", str(trained.parent), "--recipe", str(tiny)]
+    assert main([*command, "--directory", other]) == 0
+    assert [path.stem for path in (tmp_path / "logs").iterdir()] == ["longer"]

@@ -309,6 +309,15 @@ def train(
     return saved, history
 
 
+def training_log(recipe: Recipe, directory: Path) -> History:
+    """The history of a finished run and, before it, of the run it began from."""
+    history = History.from_json((directory / "history.json").read_text("utf-8"))
+    if recipe.start not in recipe_names():
+        return history
+    first = load_recipe(recipe.start)
+    return history.after(training_log(first, run_directory(first.name)))
+
+
 def _start(saved: SavedModel, origin: str) -> None:
     """Give a fresh model stored weights, if they were learned on the same."""
     file = origin

@@ -42,6 +42,30 @@ class History:
         """One metric over time."""
         return [row.metrics[name] for row in self.rows]
 
+    def after(self, earlier: "History") -> "History":
+        """This history as the second part of a longer one.
+
+        Args:
+            earlier: of the run whose weights this one began from.
+
+        >>> first = History([Row(100, 2, 0.9, 1e-3, 60.0, {})])
+        >>> second = History([Row(50, 1, 0.8, 1e-4, 30.0, {})])
+        >>> [(row.step, row.epoch, row.seconds) for row in second.after(first).rows]
+        [(100, 2, 60.0), (150, 3, 90.0)]
+        """
+        end = earlier.rows[-1]
+        rows = [
+            dataclasses.replace(
+                row,
+                step=end.step + row.step,
+                epoch=end.epoch + row.epoch,
+                seconds=end.seconds + row.seconds,
+            )
+            for row in self.rows
+        ]
+        best = None if self.best is None else len(earlier.rows) + self.best
+        return History([*earlier.rows, *rows], best)
+
     def to_json(self) -> str:
         """The history as JSON text."""
         return json.dumps(dataclasses.asdict(self))
