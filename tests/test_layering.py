@@ -13,7 +13,7 @@ READING_ORDER = """
     files device seeds configuration dropout
     data.vocabulary data.batch data.download data.toy data.cmudict data.pronalsyl
     data.subwords data.multi30k data.alignments data
-    metrics
+    metrics.errors metrics.looking metrics.sentences metrics
     interface lookup recurrent convolutional rnn_seq2seq
     training.loss training.schedule training.scheduled_sampling training.config
     training.objective training.threads training.distributed
