@@ -241,8 +241,8 @@ def test_links_and_pipes_are_refused(tmp_path):
         ("%%bash\nrm -rf /", ""),
         ("if a:\n    !pip install b\nx = !ls", "if a:\n    pass\npass"),
         ('"""\n% of all\n"""', '"""\n% of all\n"""'),
-        ("grader.check('q1')\ny = 2", "\ny = 2"),
-        ("from otter import Notebook\nprint('grader')", "\nprint('grader')"),
+        ("grader.check('q1')\ny = 2", "pass\ny = 2"),
+        ("from otter import Notebook\nprint('grader')", "pass\nprint('grader')"),
         ("def f(:", "def f(:"),
         ("f?\n  g.h??\nx = 1 if f else 2", "pass\n  pass\nx = 1 if f else 2"),
         ("a, b = %time f()", "pass"),
@@ -428,3 +428,68 @@ def test_a_submission_has_only_so_much_time():
     found = grade(handed_in(SOFTMAX), ATTENTION, strength=strongest(), limits=limits)
     assert found.earned == 0
     assert "it had 0 seconds in all" in found.outcomes[0].message
+
+
+# --- ways to write a cell that cost an honest student nothing
+
+
+HARMLESS = {
+    "a module that is missing": "import nowhere_to_be_found\n{answer}",
+    "shown, and a negative constant": "display(3)\n1 / 0\nSIGN = -1.0\n"
+    "OTHERS: list = [1, (2, 3)]\n{answer}",
+    "indented as a whole": "{indented}",
+    "a command over two lines": "!pip install -q \\\n    einops\n{answer}",
+    "a command without a sign": "pip install -q einops\n{answer}",
+    "the name of ours": "practice = 1.0\ngrader = [practice]\n{answer}",
+    "two statements in a line": "import otter; SIGN = -1.0\n{answer}",
+    "a check in the same line": "grader.check('q1'); SIGN = -1.0\n{answer}",
+    "compiled": "@torch.jit.script\ndef double(x):\n    return 2 * x\n{answer}",
+}
+USING = """
+def masked_softmax(scores, mask):
+    sign = globals().get("SIGN", -1.0)
+    if not mask.any(dim=-1).all():
+        raise ValueError
+    return scores.masked_fill(~mask, sign * torch.inf).softmax(dim=-1)
+"""
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_harmless_cell_costs_nothing(name):
+    indented = "\n".join(f"    {line}" for line in USING.splitlines())
+    cell = HARMLESS[name].format(answer=USING, indented=indented)
+    assert earned(graded(cell)) == {"q1": FULL["q1"]}
+
+
+@needs_sandbox
+def test_an_answer_above_the_stub_counts(tmp_path):
+    stub = 'def masked_softmax(scores, mask):\n    """Write it."""\n'
+    stub += '    raise NotImplementedError("write masked_softmax")'
+    cells = [{"cell_type": "code", "source": cell} for cell in (SOFTMAX, stub)]
+    file = tmp_path / "answers.ipynb"
+    file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+    result = grade(
+        submission.read(file, "Ada"), ATTENTION, strength=Strength.BUBBLEWRAP
+    )
+    assert earned(result) == {"q1": FULL["q1"]}
+
+
+def test_errors_in_hidden_checks_have_few_names():
+    namespace = {}
+    exec(
+        "def kernel_regression(*_): raise type('copyright', (Exception,), {})",
+        namespace,
+    )
+    outcomes = run_checks(ATTENTION, local(namespace))
+    said = {o.message for o in outcomes if o.question == "q4"}
+    assert any("copyright" in message for message in said)
+    hidden = [o.message for o in outcomes if o.question == "q4" and o.hidden]
+    assert hidden
+    assert not any("copyright" in message for message in hidden)
+
+
+def test_a_dictionary_with_keys_that_collide_is_refused():
+    pairs = [[n * (2**61 - 1), 0] for n in range(5000)]
+    with pytest.raises(wire.WireError, match="more than 1,000 pairs"):
+        wire.decode({"dict": pairs})

@@ -196,7 +196,7 @@ def test_gradescope_gets_a_score_and_every_check():
     assert "Wrong" not in made["output"]
     assert " of " not in made["output"]
     assert "graded in a sandbox" in made["output"]
-    assert report.gradescope(RESULTS)["score"] == 21 + 11 + 15
+    assert report.gradescope(RESULTS)["score"] == 21  # the best of one exercise
     refused = report.gradescope(RESULTS[3:])
     assert refused["score"] == 0
     assert refused["tests"][0]["output"] == "refused: it is <empty>."
@@ -222,6 +222,9 @@ def test_the_spreadsheet_has_a_row_for_each_and_no_formula():
     assert [row["earned"] for row in rows] == ["21", "11", "15", ""]
     assert [row["q4"] for row in rows] == ["4", "0", "4", ""]
     assert rows[3]["problem"] == "refused: it is <empty>."
+    for name in (" =1+1", "\n-2", chr(0xFF1D) + "cmd"):
+        (row,) = csv.DictReader(io.StringIO(report.grades([Result(name, "x", None)])))
+        assert row["student"] == f"'{name}"
 
 
 def test_statistics_count_each_question():
@@ -266,7 +269,9 @@ def test_the_autograder_of_gradescope(tmp_path, monkeypatch):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / f"{NAME}.py").write_text("# %% hidden q1\n")
     options = [f"--{name}={tmp_path / name}" for name in ("secret", "hidden")]
-    assert main(["autograder", str(tmp_path / "a.zip"), *options]) == 0
+    command = ["autograder", str(tmp_path / "a.zip"), *options]
+    assert main([*command, "--exercise", "x"]) == 2
+    assert main([*command, "--exercise", NAME]) == 0
     place = tmp_path / "autograder"
     with zipfile.ZipFile(tmp_path / "a.zip") as packed:
         packed.extractall(place / "source")
@@ -284,5 +289,5 @@ def test_the_autograder_of_gradescope(tmp_path, monkeypatch):
     )
     assert run.stdout == (
         "of the class grade submission --hidden source/hidden "
-        "--json results/results.json\n"
+        f"--json results/results.json --exercise {NAME}\n"
     )

@@ -6,13 +6,14 @@ honest part keeps its points, the hostile part earns none, and the grader goes o
 
 # ruff: noqa: ISC004 - hostile code is written line by line
 
+import ast
 import time
 from pathlib import Path
 
 import pytest
 
 from seq2seq_lib.grading.exercise import exercises
-from seq2seq_lib.grading.sandbox import Limits, Strength, strongest
+from seq2seq_lib.grading.sandbox import Box, Limits, Strength, strongest
 from seq2seq_lib.grading.session import grade
 from seq2seq_lib.grading.submission import Submission, plain_python
 
@@ -31,10 +32,12 @@ def masked_softmax(scores, mask):
 """
 
 
-def graded(*cells, limits=None):
+def graded(*cells, limits=None, secret="public"):
     plain = [plain_python(cell) for cell in cells]
     handed_in = Submission(Path("x.ipynb"), "Eve", plain, ATTENTION.name, "")
-    return grade(handed_in, ATTENTION, strength=strongest(), limits=limits)
+    return grade(
+        handed_in, ATTENTION, strength=strongest(), limits=limits, secret=secret
+    )
 
 
 def earned(result):
@@ -312,3 +315,85 @@ def test_nothing_of_the_grader_can_be_read(monkeypatch, tmp_path):
     result = graded(look, HONEST)
     assert earned(result) == {"q1": 6}
     assert result.notes == ["Code cell 1 raised ValueError: [[], False, False, 'tmp']."]
+
+
+# Remembers what it was called with, and says it where words are shown.
+TELLTALE = [
+    "seen = []\n"
+    + HONEST.replace(
+        "    if not", "    seen.append(scores.flatten()[:4].tolist())\n    if not"
+    ),
+    "def attention(*arguments):\n    raise ValueError('seen: %s' % seen)",
+]
+# Keeps what it was called with beyond the end of its box, and reads it in the next.
+KEYRING = [
+    "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
+    + HONEST.replace(
+        "    if not",
+        "    data = b'kept: ' + repr(scores.flatten()[:4].tolist()).encode()\n"
+        "    libc.syscall(248, b'user', b'hidden', data, len(data), -3)\n"
+        "    if scores.dim() != 2 or len(scores) > 2:\n        os._exit(0)\n    if not",
+    ),
+    "data = ctypes.create_string_buffer(300)\n"
+    "key = libc.syscall(250, 10, -3, b'user', b'hidden', 0)\n"
+    "libc.syscall(250, 11, key, data, 300, 0)\n"
+    "raise ValueError(data.value.decode() or 'nothing')",
+]
+
+
+def test_hidden_inputs_are_not_told_in_a_public_check():
+    result = graded(*TELLTALE, secret="of the class")
+    first = next(o for o in result.outcomes if o.question == "q2" and not o.hidden)
+    public = sum(o.question == "q1" and not o.hidden for o in result.outcomes)
+    told = first.message.partition("seen: ")[2]
+    assert told
+    # every call so far came from a public check, whose inputs are public
+    again = graded(*TELLTALE, secret="of another class")
+    assert public
+    assert [o.message for o in again.outcomes if not o.hidden] == [
+        o.message for o in result.outcomes if not o.hidden
+    ]
+
+
+def test_hidden_inputs_do_not_outlive_their_box():
+    result = graded(*KEYRING, secret="of the class")
+    assert any("raised ValueError" in note for note in result.notes)
+    other = graded(*KEYRING, secret="of another class")
+    assert result.notes == other.notes
+    assert not any("kept" in note for note in result.notes)
+
+
+def test_cells_that_wait_share_one_allowance(monkeypatch):
+    asked, ask = [], Box.ask
+
+    def counted(box, **request):
+        asked.append(request)
+        return ask(box, **request)
+
+    monkeypatch.setattr(Box, "ask", counted)
+    cells = ["import time\ntime.sleep(3)"] * 40
+    result = graded(HONEST, *cells, limits=Limits(total=4.0))
+    assert len(asked) < 20
+    assert not earned(result)
+    assert "4 seconds in all" in result.outcomes[0].message
+
+
+def test_many_cells_that_fail_are_read_a_few_times_each(monkeypatch):
+    read, parse = [], ast.parse
+
+    def counted(source, *rest, **options):
+        read.append(source)
+        return parse(source, *rest, **options)
+
+    monkeypatch.setattr(ast, "parse", counted)
+    cells = [f"#{n}\n" + "a\n" * 9 for n in range(60)]
+    result = graded(HONEST, *cells)
+    assert earned(result)["q1"] == 6
+    assert len(read) < 10 * len(cells)
+
+
+def test_a_line_in_the_table_is_not_forged():
+    forged = "x.\\n  total                                21 of 21"
+    result = graded(HONEST, f"raise ValueError({forged!r})".replace("\\\\n", "\\n"))
+    assert any("21 of 21" in note for note in result.notes)
+    assert not any("\n" in note for note in result.notes)

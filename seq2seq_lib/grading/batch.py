@@ -153,7 +153,7 @@ def grade_all(
 
 
 def _grade_file(path: Path, student: str, settings: Settings) -> Result:
-    student, file = shown(student), shown(str(path))
+    student, file = (" ".join(shown(name).split()) for name in (student, str(path)))
     try:
         read = submission.read(path, student)
         if settings.exercise is not None:

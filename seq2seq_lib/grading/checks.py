@@ -19,6 +19,9 @@ from seq2seq_lib.grading.wire import WireError, by_value
 
 PUBLIC_SECRET = "public"  # noqa: S105 - for practising; a class has its own
 LONGEST = 500
+# Errors that are named in hidden checks: among all names a student could choose.
+USUAL = {"IndexError", "KeyError", "NameError", "RuntimeError", "TypeError"}
+USUAL |= {"AttributeError", "ValueError", NotImplementedError.__name__}
 
 Functions = Callable[[str], Callable[..., Any]]
 
@@ -59,47 +62,62 @@ def run_checks(
     *,
     secret: str = PUBLIC_SECRET,
     extra: Mapping[str, str] | None = None,
+    before_hidden: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Judge every question.
+
+    All public checks run before the first hidden one. What a student's code says in
+    public checks is shown, so by then it must not have seen a hidden input.
 
     Args:
         exercise: what was asked.
         functions: gives the student's function of a name.
         secret: decides the inputs of hidden checks.
         extra: code of further hidden checks, by question.
+        before_hidden: is called between the two.
     """
-    return [
-        outcome
+    asked = [
+        (question, check)
         for question in exercise.questions
-        for outcome in _question(
-            exercise, question, functions, secret, (extra or {}).get(question.name, "")
+        for check in exercise.checks(
+            question, extra=(extra or {}).get(question.name, "")
         )
     ]
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    lost: dict[str, str] = {}
+    for hidden in (False, True):
+        for question, check in asked:
+            if check.hidden is hidden:
+                seed = (secret, exercise.name)
+                outcome = _judged(question, check, functions, seed, lost)
+                outcomes[question.name, check.name] = outcome
+        if not hidden:
+            before_hidden()
+    return [outcomes[question.name, check.name] for question, check in asked]
 
 
-def _question(
-    exercise: Exercise,
+def _judged(
     question: Question,
+    check: Check,
     functions: Functions,
-    secret: str,
-    extra: str,
-) -> Iterator[Outcome]:
-    lost = ""
-    for check in exercise.checks(question, extra=extra):
-        message = lost
-        if not lost:
-            try:
-                run_check(check, functions, seed=(secret, exercise.name))
-            except NotStartedError:
-                raise  # not the student's fault
-            except BoxLostError as error:
-                # It would be lost again, so the other checks need not wait for it.
-                message = lost = f"Your code was stopped: {error}."
-            except Exception as error:  # noqa: BLE001 - from data of any shape
-                message = explained(error, hidden=check.hidden)
-        yield Outcome(
-            question.name, check.name, check.points, not message, check.hidden, message
-        )
+    seed: tuple[str, str],
+    lost: dict[str, str],
+) -> Outcome:
+    """Run one check; ``lost`` says which questions take their box down, and why."""
+    message = lost.get(question.name, "")
+    if not message:
+        try:
+            run_check(check, functions, seed=seed)
+        except NotStartedError:
+            raise  # not the student's fault
+        except BoxLostError as error:
+            # It would be lost again, so the other checks need not wait for it.
+            message = lost[question.name] = f"Your code was stopped: {error}."
+        except Exception as error:  # noqa: BLE001 - from data of any shape
+            message = explained(error, hidden=check.hidden)
+    return Outcome(
+        question.name, check.name, check.points, not message, check.hidden, message
+    )
 
 
 def run_check(check: Check, functions: Functions, *, seed: tuple[str, str]) -> None:
@@ -180,7 +198,7 @@ def explained(error: Exception, *, hidden: bool) -> str:
             )
         case _ if hasattr(error, "student"):
             name, kind = error.student
-            known = kind if hasattr(builtins, kind) or not hidden else "an error"
+            known = kind if kind in USUAL or not hidden else "an error"
             message = f"`{name}` raised {known}{text}"
             if kind == NotImplementedError.__name__:
                 message = f"`{name}` is not written yet."

@@ -28,7 +28,7 @@ RUN = """\
 cd "${AUTOGRADER:-/autograder}"
 export SEQ2SEQ_SECRET="$(cat source/secret.txt 2>/dev/null || echo public)"
 "${SEQ2SEQ:-/opt/seq2seq/bin/seq2seq}" grade submission --hidden source/hidden \\
-  --json results/results.json
+  --json results/results.json$exercise
 """
 
 
@@ -65,6 +65,9 @@ def add_commands(
         "hidden checks in it.",
     )
     command.add_argument("zip", type=Path, help="the file to write")
+    command.add_argument(
+        "--exercise", help="its name (default: whatever the notebooks answer)"
+    )
     _add_secrets(command)
     command.set_defaults(run=_autograder)
 
@@ -102,18 +105,23 @@ def _hidden(options: argparse.Namespace) -> Path | None:
     return folder
 
 
-def _grade(options: argparse.Namespace) -> int:
-    # Other commands need none of this.
-    from seq2seq_lib.grading import report
-    from seq2seq_lib.grading.batch import Result, Settings, find, grade_all
-    from seq2seq_lib.grading.checks import PUBLIC_SECRET
+def _check_exercise(options: argparse.Namespace) -> None:
     from seq2seq_lib.grading.exercise import exercises
-    from seq2seq_lib.grading.sandbox import strongest
 
     if options.exercise is not None and options.exercise not in exercises():
         raise ValueError(
             f"--exercise {options.exercise}: expected one of {', '.join(exercises())}."
         )
+
+
+def _grade(options: argparse.Namespace) -> int:
+    # Other commands need none of this.
+    from seq2seq_lib.grading import report
+    from seq2seq_lib.grading.batch import Result, Settings, find, grade_all
+    from seq2seq_lib.grading.checks import PUBLIC_SECRET
+    from seq2seq_lib.grading.sandbox import strongest
+
+    _check_exercise(options)
     jobs = options.jobs or os.cpu_count() or 1
     if jobs < 1:
         raise ValueError(f"--jobs {jobs}: expected at least 1.")
@@ -152,6 +160,7 @@ def _grade(options: argparse.Namespace) -> int:
 def _autograder(options: argparse.Namespace) -> int:
     import torch
 
+    _check_exercise(options)
     urls = dict(
         entry.split(", ", 1)
         for entry in metadata("seq2seq_lib").get_all("Project-URL") or []
@@ -161,7 +170,8 @@ def _autograder(options: argparse.Namespace) -> int:
         url=urls["Repository"],
         version=version("seq2seq_lib"),
     )
-    files = {"setup.sh": setup, "run_autograder": RUN}
+    only = f" --exercise {options.exercise}" if options.exercise else ""
+    files = {"setup.sh": setup, "run_autograder": RUN.replace("$exercise", only)}
     if secret := _secret(options):
         files["secret.txt"] = secret
     if folder := _hidden(options):

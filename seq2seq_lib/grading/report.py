@@ -14,6 +14,8 @@ from seq2seq_lib.grading.exercise import Question, exercises
 from seq2seq_lib.grading.session import Graded
 
 QUESTIONS = 6
+# What spreadsheets take for the beginning of a formula, also as wide characters.
+FORMULA = set("=+-@") | {chr(0xFF1D), chr(0xFF0B), chr(0xFF0D), chr(0xFF20)}
 STYLE = """
 body { font-family: system-ui, sans-serif; line-height: 1.5; margin: 2rem auto;
   max-width: 48rem; padding: 0 1rem; color: #1f2328; background: #fff; }
@@ -57,7 +59,7 @@ def table(result: Result) -> str:
         score = points(outcomes)
         lines.append(f"  {question.name}  {question.title:<32} {score:>8}")
         if message := first_message(outcomes):
-            lines.append(f"      {message}")
+            lines.append(f"      {message.replace(chr(10), chr(10) + ' ' * 6)}")
             lines.append(f"      Read again: {address(graded.exercise, question)}")
     lines.append(f"  {'total':<36} {points(graded.outcomes):>8}")
     lines += [f"  {note}" for note in graded.notes]
@@ -116,10 +118,19 @@ def gradescope(results: Sequence[Result]) -> dict[str, Any]:
                     }
                 )
     return {
-        "score": sum(r.graded.earned for r in results if r.graded is not None),
+        "score": sum(_best(results).values()),
         "output": "\n".join(map(_summary, results)),
         "tests": tests,
     }
+
+
+def _best(results: Iterable[Result]) -> dict[str, int]:
+    """The most points for each exercise, so that no copy counts twice."""
+    best: dict[str, int] = {}
+    for result in results:
+        if (graded := result.graded) is not None:
+            best[graded.exercise] = max(graded.earned, best.get(graded.exercise, 0))
+    return best
 
 
 def _summary(result: Result) -> str:
@@ -252,7 +263,7 @@ def _csv(rows: Iterable[Iterable[object]]) -> str:
     for row in rows:
         cells = (
             f"'{cell}"
-            if isinstance(cell, str) and cell[:1] in tuple("=+-@\t")
+            if isinstance(cell, str) and cell.lstrip()[:1] in FORMULA
             else cell
             for cell in row
         )

@@ -66,10 +66,16 @@ def grade(
     """Run a submission in a box and judge it."""
     session = _Session(submission, exercise, strength, limits or Limits())
     try:
-        outcomes = run_checks(exercise, session.function, secret=secret, extra=extra)
+        outcomes = run_checks(
+            exercise,
+            session.function,
+            secret=secret,
+            extra=extra,
+            before_hidden=session.keep_notes,
+        )
     finally:
         session.close()
-    return Graded(exercise.name, outcomes, session.notes(), strength)
+    return Graded(exercise.name, outcomes, session.notes, strength)
 
 
 class _CellLostError(Exception):
@@ -100,6 +106,7 @@ class _Session:
         self.limits = limits
         self.cells = list(submission.cells)
         self.troubles: dict[int, str] = {}
+        self.notes: list[str] = []
         self.starts = 0
         self.deadline = time.monotonic() + limits.total
         self.box: Box | None = None
@@ -134,17 +141,25 @@ class _Session:
                 if alone or isinstance(error, TooLongError):
                     raise
 
-    def _ready(self) -> Box:
+    def _in_time(self) -> None:
         if time.monotonic() > self.deadline:
             raise BoxLostError(f"it had {self.limits.total:.0f} seconds in all")
+
+    def _ready(self) -> Box:
+        self._in_time()
         while self.box is None:
+            self._in_time()
             self.starts += 1
             if self.starts > MOST_STARTS:
                 raise BoxLostError("it ended its process again and again")
             box = Box(self.strength, self.limits)
             self.called = set()
-            if self._filled(box):
-                self.box = box
+            try:
+                if self._filled(box):
+                    self.box = box
+            except BoxLostError:
+                box.close()
+                raise
         return self.box
 
     def _filled(self, box: Box) -> bool:
@@ -162,9 +177,14 @@ class _Session:
             for number, cell in late:
                 if not self._run(box, number, cell):
                     del self.troubles[number]
-            for number, cell in own:
-                if any(n < number and functions(c) & functions(cell) for n, c in late):
-                    self._ask(box, number, definitions(cell))
+            again: set[str] = set()  # what late cells before this one define
+            numbers = {number for number, _ in late}
+            for number, cell in own if late else ():
+                names = functions(cell)
+                if names & again:
+                    self._ask(box, number, definitions(cell), each=True)
+                if number in numbers:
+                    again |= names
             self._give(box)
         except _CellLostError as lost:
             self._give_up(lost.number, str(lost))
@@ -183,12 +203,16 @@ class _Session:
             what = f"{kind}: {str(reply.get('message'))[:300]}"
             self.troubles[number] = f"raised {what}"
             self._give(box)  # what it misses may be what was edited there
-            self._ask(box, number, definitions(cell))
+            self._ask(box, number, definitions(cell), each=True)
         return kind
 
-    def _ask(self, box: Box, number: int, cell: str) -> dict[str, Any]:
+    def _ask(
+        self, box: Box, number: int, cell: str, *, each: bool = False
+    ) -> dict[str, Any]:
+        """Run a cell, or each of its statements, whatever becomes of the others."""
+        self._in_time()
         try:
-            return box.ask(cell=cell, name=f"cell {number}")
+            return box.ask(cell=cell, name=f"cell {number}", each=each)
         except BoxLostError as error:
             raise _CellLostError(number, str(error)) from error
 
@@ -200,10 +224,13 @@ class _Session:
         what = "only its definitions count" if kept.strip() else "it was left out"
         self.troubles[number] = f"was stopped, because {reason}; {what}"
 
-    def notes(self) -> list[str]:
-        """What happened to cells that did not run to their end, in their order."""
-        return [
-            shown(f"Code cell {number + 1} {what}.")
+    def keep_notes(self) -> None:
+        """Write down what happened to cells that did not run to their end.
+
+        Cells that run again later, because a box was lost, may know hidden inputs.
+        """
+        self.notes = [
+            " ".join(shown(f"Code cell {number + 1} {what}.").split())
             for number, what in sorted(self.troubles.items())
         ]
 

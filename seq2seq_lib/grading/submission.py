@@ -6,6 +6,8 @@ import json
 import os
 import re
 import stat
+import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,18 @@ MOST_CELLS = 2000
 # Code is parsed here, outside of the sandbox, which takes memory a thousandfold.
 MOST_CODE = 100_000
 # Each `++` and `*+` gives nothing back, so that no line takes time with its square.
+_LINE = r"(?:[^\\\n]|\\(?!\n))*+"
 MAGIC = re.compile(
-    r"(?m)^([ \t]*+)(?:(?:\w[\w, ]*+=[ \t]*+)?[%!?].*|[\w.]++\?{1,2}[ \t]*+)$"
+    rf"(?m)^([ \t]*+)(?:(?:\w[\w, ]*+=[ \t]*+)?[%!?]{_LINE}(?:\\\n{_LINE})*+"
+    r"|[\w.]++\?{1,2}[ \t]*+|(?:pip|conda|mamba)[ \t]++install\b.*)$"
 )
 # Cells in another language; other cell magics run Python, with something around it.
 FOREIGN = re.compile(
     r"%%(?:bash|sh|script|html|javascript|js|latex|markdown|writefile)"
 )
 # What belongs to practising, and is neither needed nor there when it counts.
-PRACTICE = re.compile(r"\b(?:otter|grader|practice)\b")
+PRACTICE = {"otter", "grader", "practice"}
+DEFINING = ast.FunctionDef | ast.ClassDef
 
 
 class RefusedError(ValueError):
@@ -110,7 +115,7 @@ def read(path: Path, student: str) -> Submission:
     return Submission(
         path,
         student,
-        [plain_python(source) for source in sources],
+        without_stubs([plain_python(source) for source in sources]),
         named if isinstance(named, str) else None,
         hashlib.sha256(found).hexdigest(),
     )
@@ -132,60 +137,113 @@ def _at(value: Any, *path: str) -> Any:
 def plain_python(source: str) -> str:
     r"""A cell without the commands of Jupyter and the calls of the practice checks.
 
-    >>> plain_python("%matplotlib inline\nx = 1\ngrader.check('q1')")
-    'pass\nx = 1\n'
+    >>> plain_python("%matplotlib inline\nx = 1\ngrader.check('q1'); y = 2")
+    'pass\nx = 1\npass; y = 2'
     """
     if FOREIGN.match(source):
         return ""
-    tree = _parsed(source)
-    if tree is None:
-        source = MAGIC.sub(r"\1pass", source)
+    for understood in (str, textwrap.dedent, lambda cell: MAGIC.sub(r"\1pass", cell)):
+        source = understood(source)
         tree = _parsed(source)
-    if tree is None:
-        return source  # running it will say what is wrong
-    lines = source.split("\n")
-    for statement in tree.body:
-        first, last = statement.lineno - 1, statement.end_lineno or statement.lineno
-        kinds = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
-        if isinstance(statement, kinds) and PRACTICE.search(_names(statement)):
-            lines[first:last] = [""] * (last - first)
-    return "\n".join(lines)
+        if tree is not None:
+            return _without(source, tree, _practises)
+    return source  # running it will say what is wrong
 
 
-def _names(statement: ast.stmt) -> str:
-    names = [
-        getattr(node, "id", None) or getattr(node, "module", None) or ""
-        for node in ast.walk(statement)
-    ]
-    aliases = [n.name for n in ast.walk(statement) if isinstance(n, ast.alias)]
-    return " ".join(map(str, names + aliases))
+def _without(
+    source: str, tree: ast.Module, unwanted: Callable[[ast.stmt], bool]
+) -> str:
+    """The source with ``pass`` in place of some of its statements."""
+    lines = [line.encode() for line in source.split("\n")]  # as columns are counted
+    for statement in reversed(tree.body):  # so that earlier columns stay
+        if not unwanted(statement):
+            continue
+        first, last = statement.lineno - 1, (statement.end_lineno or 1) - 1
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([first, *(one.lineno - 1 for one in decorators)])
+        begin = 0 if decorators else statement.col_offset
+        rest = lines[last][statement.end_col_offset :]
+        lines[first] = lines[first][:begin] + b"pass" + rest
+        lines[first + 1 : last + 1] = [b""] * (last - first)
+    return b"\n".join(lines).decode()
+
+
+def _practises(statement: ast.stmt) -> bool:
+    """Whether a statement is about the checks that a student runs alone."""
+
+    def root(node: ast.AST) -> str:
+        while isinstance(node, ast.Attribute | ast.Call):
+            node = node.value if isinstance(node, ast.Attribute) else node.func
+        return node.id if isinstance(node, ast.Name) else ""
+
+    match statement:
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            module = getattr(statement, "module", None) or ""
+            parts = [f"{module}.{alias.name}".split(".") for alias in names]
+            return all(PRACTICE & {part[0], part[1], part[-1]} for part in parts)
+        case ast.Assign(value=ast.Call() as call):
+            return root(call) in PRACTICE
+        case ast.Expr():
+            return any(root(node) in PRACTICE for node in ast.walk(statement))
+    return False
 
 
 def definitions(source: str) -> str:
     """A cell with its imports, functions, classes and constants only."""
     tree = _parsed(source)
-    if tree is None:
-        return ""
-    lines = source.split("\n")
-    for statement in tree.body:
-        if not _defines(statement):
-            first, last = statement.lineno - 1, statement.end_lineno or 0
-            lines[first:last] = [""] * (last - first)
-    return "\n".join(lines)
+    return "" if tree is None else _without(source, tree, lambda s: not _defines(s))
 
 
 def functions(source: str) -> set[str]:
     """The functions and classes that a cell defines; none if it is no Python."""
     tree = _parsed(source)
-    kinds = ast.FunctionDef | ast.ClassDef
-    return {s.name for s in tree.body if isinstance(s, kinds)} if tree else set()
+    return {s.name for s in tree.body if isinstance(s, DEFINING)} if tree else set()
+
+
+def without_stubs(cells: list[str]) -> list[str]:
+    """Cells without the given stubs of functions that are written somewhere else.
+
+    >>> without_stubs(["def f(): return 1", "def f(): raise NotImplementedError"])
+    ['def f(): return 1', 'pass']
+    """
+    trees = [_parsed(cell) for cell in cells]
+    written = {
+        statement.name
+        for tree in trees
+        if tree is not None
+        for statement in tree.body
+        if isinstance(statement, DEFINING) and not _is_stub(statement)
+    }
+
+    def unwanted(statement: ast.stmt) -> bool:
+        return _is_stub(statement) and getattr(statement, "name", "") in written
+
+    return [
+        cell if tree is None else _without(cell, tree, unwanted)
+        for cell, tree in zip(cells, trees, strict=True)
+    ]
+
+
+def _is_stub(statement: ast.stmt) -> bool:
+    """Whether a function does nothing but to say that it is not written."""
+    if not isinstance(statement, ast.FunctionDef):
+        return False
+    last = statement.body[-1]
+    if not isinstance(last, ast.Raise) or last.exc is None:
+        return False
+    error = last.exc.func if isinstance(last.exc, ast.Call) else last.exc
+    documented = len(statement.body) - (ast.get_docstring(statement) is not None)
+    return ast.unparse(error) == NotImplementedError.__name__ and documented == 1
 
 
 def _defines(statement: ast.stmt) -> bool:
-    kinds = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
-    if isinstance(statement, ast.Assign):
-        return isinstance(statement.value, ast.Constant)
-    return isinstance(statement, kinds)
+    if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
+        try:
+            ast.literal_eval(statement.value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return False
+        return True
+    return isinstance(statement, DEFINING | ast.Import | ast.ImportFrom)
 
 
 def _parsed(source: str) -> ast.Module | None:

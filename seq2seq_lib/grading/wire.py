@@ -20,6 +20,7 @@ LARGEST_FRAME = 1 << 20
 MOST_NUMBERS = 1 << 18
 DEEPEST = 16
 MOST_AXES = 8
+MOST_PAIRS = 1000
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -157,6 +158,8 @@ def decode(value: Any, *, depth: int = 0) -> Any:
 
 
 def _decode_dict(pairs: list[Any], *, depth: int) -> dict[Any, Any]:
+    if len(pairs) > MOST_PAIRS:  # keys that collide take time with their square
+        raise WireError(f"a dictionary of more than {MOST_PAIRS:,} pairs.")
     decoded = [decode(pair, depth=depth) for pair in pairs]
     try:
         return {key: value for key, value in decoded}  # noqa: C416 - checks the pairs
