@@ -187,8 +187,10 @@ def check_loss_random(masked_loss, random):  # 1 point
 #
 # **Goal.** Run the decoder over a known answer, as teacher forcing does:
 #
-# $$s_0 = \tanh(Wc + b), \qquad s_t = f(E\,y_{t-1},\; s_{t-1}), \qquad
-# \log p(y_t) = \operatorname{log\,softmax}(O s_t + b')$$
+# $$\begin{gathered}
+# s_0 = \tanh(Wc + b) \qquad s_t = f(E\,y_{t-1},\; s_{t-1}) \\
+# \log p(y_t) = \operatorname{log\,softmax}(O s_t + b')
+# \end{gathered}$$
 #
 # `read` is the decoder input: its first column is $y_0$, `<bos>`. The function `f` is
 # given; $O$ and $b'$ are called `O_out` and `b_out`. Return the log-probabilities of all

@@ -191,8 +191,10 @@ def check_split_and_merge_random(split_heads, merge_heads, random):  # 1 point
 # **Goal.** Let every position look at all positions, once for each head, and mix what
 # the heads bring. Each head has matrices of its own, as in the chapter:
 #
-# $$q_i = W_Q\, x_i \qquad k_j = W_K\, x_j \qquad v_j = W_V\, x_j \qquad
-# o_i = \sum_j \operatorname{softmax}_j\!\left(\frac{q_i \cdot k_j}{\sqrt K}\right) v_j$$
+# $$\begin{gathered}
+# q_i = W_Q\, x_i \qquad k_j = W_K\, x_j \qquad v_j = W_V\, x_j \\
+# o_i = \sum_j \operatorname{softmax}_j\!\left(\frac{q_i \cdot k_j}{\sqrt K}\right) v_j
+# \end{gathered}$$
 #
 # and the output is $\sum_h W_O^h\, o_i^h$. The first axis of the matrices counts the
 # heads: `W_Q[h]` is K D, `W_O[h]` is D K. There is no mask and no bias.

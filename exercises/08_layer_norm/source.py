@@ -109,9 +109,10 @@ GRADIENTS = ("the gradients of x", "of the weight", "of the bias")
 #
 # **Goal.** Give the features of each position mean 0 and variance 1, then scale and shift:
 #
-# $$y_d = w_d\, \frac{x_d - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_d
-# \qquad \mu = \frac1D \sum_d x_d
-# \qquad \sigma^2 = \frac1D \sum_d (x_d - \mu)^2$$
+# $$\begin{gathered}
+# y_d = w_d\, \frac{x_d - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_d \\
+# \mu = \frac1D \sum_d x_d \qquad \sigma^2 = \frac1D \sum_d (x_d - \mu)^2
+# \end{gathered}$$
 #
 # There may be any number of axes before the features, also none. Write it with means and
 # roots, not with PyTorch's layer.
@@ -486,9 +487,11 @@ def check_deep_stacks(post_norm, pre_norm, random):  # 2 points
 # $\partial \ell / \partial y$, of the shape of x. Return the gradients of x, of the weight
 # and of the bias, in this order. The first is the chapter's,
 #
-# $$\frac{\partial \ell}{\partial x_d} = \frac{1}{\sqrt{\sigma^2 + \varepsilon}}
-# \left( g_d - \overline{g} - \hat x_d\, \overline{g \hat x} \right)
-# \qquad g_d = w_d\, \frac{\partial \ell}{\partial y_d}$$
+# $$\begin{gathered}
+# \frac{\partial \ell}{\partial x_d} = \frac{1}{\sqrt{\sigma^2 + \varepsilon}}
+# \left( g_d - \overline{g} - \hat x_d\, \overline{g \hat x} \right) \\
+# g_d = w_d\, \frac{\partial \ell}{\partial y_d}
+# \end{gathered}$$
 #
 # with bars for means over the features. The other two you derive from
 # $y_d = w_d\, \hat x_d + b_d$: one weight and one bias serve every position.
