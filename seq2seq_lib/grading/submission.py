@@ -170,22 +170,20 @@ def _without(
 
 def _practises(statement: ast.stmt) -> bool:
     """Whether a statement is about the checks that a student runs alone."""
-
-    def root(node: ast.AST) -> str:
-        while isinstance(node, ast.Attribute | ast.Call):
-            node = node.value if isinstance(node, ast.Attribute) else node.func
-        return node.id if isinstance(node, ast.Name) else ""
-
     match statement:
         case ast.Import(names) | ast.ImportFrom(names=names):
             module = getattr(statement, "module", None) or ""
             parts = [f"{module}.{alias.name}".split(".") for alias in names]
             return all(PRACTICE & {part[0], part[1], part[-1]} for part in parts)
         case ast.Assign(value=ast.Call() as call):
-            return root(call) in PRACTICE
+            return not PRACTICE.isdisjoint(_names(call.func))
         case ast.Expr():
-            return any(root(node) in PRACTICE for node in ast.walk(statement))
+            return not PRACTICE.isdisjoint(_names(statement))
     return False
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def definitions(source: str) -> str:
