@@ -443,6 +443,7 @@ HARMLESS = {
     "the name of ours": "practice = 1.0\ngrader = [practice]\n{answer}",
     "two statements in a line": "import otter; SIGN = -1.0\n{answer}",
     "a check in the same line": "grader.check('q1'); SIGN = -1.0\n{answer}",
+    "a remainder in brackets": "%matplotlib inline\nn = (7\n     % 4)\n{answer}",
     "compiled": "@torch.jit.script\ndef double(x):\n    return 2 * x\n{answer}",
 }
 USING = """

@@ -142,12 +142,14 @@ def plain_python(source: str) -> str:
     """
     if FOREIGN.match(source):
         return ""
-    for understood in (str, textwrap.dedent, lambda cell: MAGIC.sub(r"\1pass", cell)):
-        source = understood(source)
-        tree = _parsed(source)
+    dedented = textwrap.dedent(source)
+    at_margins = MAGIC.sub(lambda found: found[0] if found[1] else "pass", dedented)
+    everywhere = MAGIC.sub(r"\1pass", dedented)
+    for cell in (source, dedented, at_margins, everywhere):
+        tree = _parsed(cell)
         if tree is not None:
-            return _without(source, tree, _practises)
-    return source  # running it will say what is wrong
+            return _without(cell, tree, _practises)
+    return everywhere  # running it will say what is wrong
 
 
 def _without(
