@@ -323,7 +323,7 @@ TELLTALE = [
     + HONEST.replace(
         "    if not", "    seen.append(scores.flatten()[:4].tolist())\n    if not"
     ),
-    "def attention(*arguments):\n    raise ValueError('seen: %s' % seen)",
+    "def attention(*arguments):\n    raise ValueError('seen: %s' % seen[-1:])",
 ]
 # Keeps what it was called with beyond the end of its box, and reads it in the next.
 KEYRING = [
@@ -342,17 +342,12 @@ KEYRING = [
 
 
 def test_hidden_inputs_are_not_told_in_a_public_check():
-    result = graded(*TELLTALE, secret="of the class")
-    first = next(o for o in result.outcomes if o.question == "q2" and not o.hidden)
-    public = sum(o.question == "q1" and not o.hidden for o in result.outcomes)
-    told = first.message.partition("seen: ")[2]
-    assert told
-    # every call so far came from a public check, whose inputs are public
-    again = graded(*TELLTALE, secret="of another class")
-    assert public
-    assert [o.message for o in again.outcomes if not o.hidden] == [
-        o.message for o in result.outcomes if not o.hidden
-    ]
+    ours, theirs = (
+        [o.message for o in graded(*TELLTALE, secret=secret).outcomes if not o.hidden]
+        for secret in ("of the class", "of another class")
+    )
+    assert any("seen: [[" in message for message in ours)
+    assert ours == theirs  # all that was seen so far are public inputs
 
 
 def test_hidden_inputs_do_not_outlive_their_box():
