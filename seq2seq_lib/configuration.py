@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 ConfigType = TypeVar("ConfigType")
 
@@ -39,6 +39,14 @@ def _convert(kind: type, name: str, hint: Any, value: Any) -> Any:
                 f"{kind.__name__}.{name} is {value!r}: expected one of {choices}."
             )
         return hint(value)
+    if get_origin(hint) is tuple:  # of any length
+        item = get_args(hint)[0]
+        if type(value) is not list or not all(type(one) is item for one in value):
+            raise ValueError(
+                f"{kind.__name__}.{name} is {value!r}: expected a list of values of "
+                f"type {item.__name__}."
+            )
+        return tuple(value)
     if hint is float and type(value) is int:
         return float(value)
     if isinstance(hint, type) and type(value) is not hint:

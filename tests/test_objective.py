@@ -27,3 +27,28 @@ def test_with_all_its_symbols_it_is_the_mean_loss(smoothing, device):
         model(there), there.target, there.target_mask, label_smoothing=smoothing
     )
     torch.testing.assert_close(loss, expected)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_teacher_counts_as_far_as_its_share(share, device):
+    model, batch = build(CONFIGS["gru"]).to(device), example_batch().to(device)
+    torch.manual_seed(1)
+    beliefs = torch.rand(*batch.target.shape, 9, device=device, dtype=torch.double)
+    beliefs /= beliefs.sum(dim=-1, keepdim=True)
+    config = TrainingConfig(steps=1, distillation=share)
+    loss = Objective(model, config, lambda _: beliefs)(batch, symbols=1)
+    expected = 0.0
+    for b, t in batch.target_mask.nonzero().tolist():
+        log_p, right = model(batch)[b, t], batch.target[b, t]
+        # an independent answer: PyTorch's loss for a class, and for probabilities
+        hard = torch.nn.functional.cross_entropy(log_p, right)
+        soft = torch.nn.functional.cross_entropy(log_p, beliefs[b, t])
+        expected += (1 - share) * hard + share * soft
+    torch.testing.assert_close(loss, expected)
+
+
+@pytest.mark.parametrize("share, teacher", [(0.5, None), (0.0, lambda batch: batch)])
+def test_a_share_needs_a_teacher_and_a_teacher_a_share(share, teacher):
+    model = CONFIGS["gru"].build()
+    with pytest.raises(ValueError, match=rf"distillation={share} with (a|no) teacher"):
+        Objective(model, TrainingConfig(steps=1, distillation=share), teacher)

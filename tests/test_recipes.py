@@ -4,6 +4,9 @@ import pytest
 import torch
 
 from seq2seq_lib import recipes
+from seq2seq_lib import teaching as teaching_module
+from seq2seq_lib.data import Batch, encode_pairs
+from seq2seq_lib.interface import evaluating
 from seq2seq_lib.recipes import (
     CorpusName,
     load_corpus,
@@ -212,3 +215,73 @@ def test_a_recipe_that_begins_nowhere(tmp_path, device):
     recipe = load_recipe(str(path))
     with pytest.raises(ValueError, match=r"no model 'nowhere\.safetensors'"):
         train(recipe, tmp_path / "run", device=device, progress=False)
+
+
+def test_a_recipe_can_learn_from_teachers(tmp_path, device, teaching):
+    recipe, first = teaching
+    taught, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
+    answers = (tmp_path / "taught" / "answers.tsv").read_text().splitlines()
+    assert [line.partition("\t")[0] for line in answers] == ["bad", "cab"]
+    # after enough steps the pupil believes what the teacher believes
+    corpus = load_corpus(CorpusName.COPY)
+    pairs = encode_pairs(
+        corpus.dev[:20], corpus.source_vocabulary, corpus.target_vocabulary
+    )
+    batch = Batch.from_pairs(pairs).to(device)
+
+    def distance(model):
+        with evaluating(model):
+            return (model(batch).exp() - first.model(batch).exp()).abs().mean()
+
+    torch.manual_seed(recipe.training.seed)
+    untaught = taught.model.config.build().to(device)
+    assert distance(taught.model) < 0.5 * distance(untaught)
+
+
+def test_a_killed_run_does_not_ask_its_teachers_again(
+    tmp_path, device, monkeypatch, teaching
+):
+    recipe, _ = teaching
+    once, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
+    (tmp_path / "taught" / "checkpoint.safetensors").unlink()
+    monkeypatch.setattr(recipes.Beliefs, "of", None)  # would not answer
+    again, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
+    for ours, theirs in zip(
+        again.model.parameters(), once.model.parameters(), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.fixture
+def teaching(tiny, tmp_path, device, monkeypatch):
+    """A recipe with a teacher that answers two words too, and that teacher."""
+    monkeypatch.setattr(teaching_module, "surnames", lambda: ["bad", "cab"])
+    run = tmp_path / "first"
+    saved, _ = train(load_recipe(str(tiny)), run, device=device, progress=False)
+    path = tmp_path / "taught.toml"
+    table = f"teachers = ['{run / 'model.safetensors'}']\nunanswered = 'surnames'\n"
+    text = TINY.replace("steps = 4", "steps = 60\ndistillation = 1.0\nseed = 7")
+    text = text.replace("evaluate_every = 2", "learning_rate = 1e-2")
+    path.write_text(text + "\n[teaching]\n" + table)
+    return load_recipe(str(path)), saved
+
+
+@pytest.mark.parametrize(
+    "share, table, message",
+    [
+        ("0.5", "", r"distillation=0\.5 and teachers=\[\]: expected both"),
+        ("0.0", "teachers = ['a']", r"distillation=0\.0 and teachers=\['a'\]"),
+        ("0.5", "teachers = 'a'", "expected a list of values of type str"),
+        ("0.5", "teachers = [3]", "expected a list of values of type str"),
+        ("0.0", "unanswered = 'surnames'", "needs teachers to answer"),
+        ("0.0", "unanswered = 'towns'", "expected one of"),
+        ("0.0", "teacher = 'a'", "unknown keys teacher for TeachingConfig"),
+        ("1.5", "teachers = ['a']", r"distillation=1\.5: expected 0 to 1"),
+    ],
+)
+def test_a_recipe_that_cannot_teach(tmp_path, share, table, message):
+    path = tmp_path / "tiny.toml"
+    text = TINY.replace("steps = 4", f"steps = 4\ndistillation = {share}")
+    path.write_text(f"{text}\n[teaching]\n{table}\n")
+    with pytest.raises(ValueError, match=message):
+        load_recipe(str(path))

@@ -16,6 +16,7 @@ from seq2seq_lib.data.download import RemoteFile, fetch
 from seq2seq_lib.data.multi30k import Direction, Multi30kPart, multi30k, multi30k_corpus
 from seq2seq_lib.data.pronalsyl import pronalsyl
 from seq2seq_lib.data.subwords import SubwordVocabulary, read_vocabulary
+from seq2seq_lib.data.surnames import surnames
 from seq2seq_lib.data.toy import ToyTask, toy_corpus, toy_examples, toy_vocabulary
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 
@@ -49,6 +50,7 @@ __all__ = [
     "padding_share",
     "pronalsyl",
     "read_vocabulary",
+    "surnames",
     "toy_corpus",
     "toy_examples",
     "toy_vocabulary",

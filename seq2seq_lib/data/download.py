@@ -113,19 +113,22 @@ def find_local(file: RemoteFile) -> Path | None:
     return None
 
 
-def installed_file(package: str, name: str, *, sha256: str) -> Path:
+def installed_file(
+    package: str, name: str, *, sha256: str, extra: str = "course"
+) -> Path:
     """Find a data file inside an installed package, without importing the package.
 
     Args:
-        package: name of a top-level package that ``seq2seq_lib[course]`` installs.
+        package: name of a top-level package.
         name: path of the file inside it.
         sha256: checksum of the content, in hexadecimal.
+        extra: ``seq2seq_lib[extra]`` installs it.
 
     Raises:
         OSError: the package is not installed, or has no such file.
         ValueError: the file belongs to another version of the package.
     """
-    advice = 'Try: pip install "seq2seq_lib[course]"'
+    advice = f'Try: pip install "seq2seq_lib[{extra}]"'
     spec = importlib.util.find_spec(package)
     if spec is None:
         raise FileNotFoundError(

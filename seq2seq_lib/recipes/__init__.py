@@ -25,10 +25,12 @@ from seq2seq_lib.data import (
     toy_corpus,
 )
 from seq2seq_lib.data.cmudict import place_by_hash
+from seq2seq_lib.ensemble import ensemble
 from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.search import Search, beam_search, greedy_search
 from seq2seq_lib.search.hypothesis import check_search
+from seq2seq_lib.teaching import Beliefs, Unanswered, answered
 from seq2seq_lib.training import (
     History,
     SavedModel,
@@ -150,6 +152,28 @@ class SearchConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TeachingConfig:
+    """Whom to learn from, besides the references.
+
+    How much that counts is ``distillation`` among the options of training.
+
+    Attributes:
+        teachers: recipes that were run before, models that come with the library, or
+            files; they teach what they believe on average.
+        unanswered: sources without a reference that the teachers answer.
+    """
+
+    teachers: tuple[str, ...] = ()
+    unanswered: Unanswered = Unanswered.NONE
+
+    def __post_init__(self) -> None:
+        if self.unanswered and not self.teachers:
+            raise ValueError(
+                f"unanswered={self.unanswered.value!r} needs teachers to answer."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """All that decides how a model comes out.
 
@@ -159,6 +183,7 @@ class Recipe:
         model: the model's name and sizes; the vocabularies' sizes come from the data.
         training: how to learn.
         search: how to evaluate.
+        teaching: whom else to learn from.
         start: whose weights to begin from: a recipe that was run before, a model that
             comes with the library, or a file. Kind and split must be the same; dropout
             may differ. Empty to begin from random weights.
@@ -169,12 +194,19 @@ class Recipe:
     model: Mapping[str, Any]
     training: TrainingConfig
     search: SearchConfig = field(default_factory=SearchConfig)
+    teaching: TeachingConfig = field(default_factory=TeachingConfig)
     start: str = ""
 
     def __post_init__(self) -> None:
         # a wrong entry is found before the data is read
         with torch.device("meta"):
             self.model_config(1, 1).build()
+        share, teachers = self.training.distillation, self.teaching.teachers
+        if (share > 0) != bool(teachers):
+            raise ValueError(
+                f"distillation={share} and teachers={list(teachers)}: expected both, a "
+                "share above 0 and at least one name, or neither."
+            )
         monitor, metrics = self.training.monitor, self.data.corpus.metrics
         if monitor not in ("", *metrics):
             raise ValueError(
@@ -237,6 +269,7 @@ def recipe_of(name: str, tables: dict[str, Any]) -> Recipe:
             model=tables.pop("model"),
             training=from_mapping(TrainingConfig, tables.pop("training")),
             search=from_mapping(SearchConfig, tables.pop("search", {})),
+            teaching=from_mapping(TeachingConfig, tables.pop("teaching", {})),
             start=_file_name(tables.pop("start", "")),
             **tables,
         )
@@ -245,7 +278,7 @@ def recipe_of(name: str, tables: dict[str, Any]) -> Recipe:
     except TypeError as error:
         raise ValueError(
             f"recipe {name!r} has unknown tables {sorted(tables)}: expected data, "
-            "model, training and search, and above them at most start."
+            "model, training, search and teaching, and above them at most start."
         ) from error
     except ValueError as error:
         raise ValueError(f"recipe {name!r}: {error}") from error
@@ -283,11 +316,21 @@ def train(
     )
     if recipe.start:
         _start(saved, recipe.start)
-    pairs = encode_pairs(
-        recipe.data.training_part(corpus),
-        corpus.source_vocabulary,
-        corpus.target_vocabulary,
-    )
+    examples = recipe.data.training_part(corpus)
+    teachers = [_stored(name, device) for name in recipe.teaching.teachers]
+    if recipe.teaching.unanswered:
+        examples += answered(
+            directory / "answers.tsv",
+            ensemble(teachers),
+            recipe.teaching.unanswered.sources(corpus),
+            search=recipe.search.search(),
+        )
+    pairs = encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
+    beliefs = None
+    if teachers:
+        beliefs = Beliefs.kept(
+            directory / "beliefs.safetensors", ensemble(teachers).model, pairs
+        )
     words = corpus.dev[: recipe.data.development_words or None]
 
     search = partial(greedy_search, max_length=recipe.search.max_length)
@@ -299,6 +342,7 @@ def train(
         model,
         Batches(pairs, budget=recipe.data.budget, seed=recipe.data.seed),
         recipe.training,
+        teacher=beliefs,
         evaluate=evaluate,
         directory=directory,
         progress=progress,
@@ -320,15 +364,7 @@ def training_log(recipe: Recipe, directory: Path) -> History:
 
 def _start(saved: SavedModel, origin: str) -> None:
     """Give a fresh model stored weights, if they were learned on the same."""
-    file = origin
-    if origin in recipe_names():
-        file = str(run_directory(origin) / "model.safetensors")
-        if not Path(file).is_file():
-            raise ValueError(
-                f"start={origin!r}: that recipe was not run to its end here, {file} is "
-                f"missing. Run seq2seq train {origin} first."
-            )
-    stored = open_model(file, device=saved.model.device)
+    stored = _stored(origin, saved.model.device)
     try:
         check_alike([saved, stored])
     except ValueError as error:
@@ -336,3 +372,16 @@ def _start(saved: SavedModel, origin: str) -> None:
             f"start={origin!r} is no beginning for this recipe: {error}"
         ) from error
     load_weights(saved.model, weights_of(stored.model), origin=origin)
+
+
+def _stored(origin: str, device: torch.device) -> SavedModel:
+    """A model by the recipe that trained it, its name in the library, or its file."""
+    file = origin
+    if origin in recipe_names():
+        file = str(run_directory(origin) / "model.safetensors")
+        if not Path(file).is_file():
+            raise ValueError(
+                f"the recipe {origin!r} was not run to its end here, {file} is "
+                f"missing. Run seq2seq train {origin} first."
+            )
+    return open_model(file, device=device)

@@ -30,6 +30,8 @@ class TrainingConfig:
         label_smoothing: ε of the loss.
         scheduled_sampling: how often a decoder input is the model's own choice at the
             end of training; the share grows linearly from 0.
+        distillation: how much of the loss compares with what a teacher believes; the
+            rest compares with the reference. Needs a teacher.
         precision: number format of the products.
         seed: of dropout and sampling. The seed of the batches is their own.
         evaluate_every: steps between two evaluations.
@@ -49,6 +51,7 @@ class TrainingConfig:
     clip: float = 1.0
     label_smoothing: float = 0.0
     scheduled_sampling: float = 0.0
+    distillation: float = 0.0
     precision: Precision = Precision.FLOAT32
     seed: int = 0
     evaluate_every: int = 1000
@@ -66,7 +69,7 @@ class TrainingConfig:
                 raise ValueError(f"{name}={getattr(self, name)}: expected 0 or more.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate={self.learning_rate}: expected above 0.")
-        for name in ("label_smoothing", "scheduled_sampling"):
+        for name in ("label_smoothing", "scheduled_sampling", "distillation"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected 0 to 1.")
         if self.patience and not self.monitor:

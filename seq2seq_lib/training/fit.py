@@ -30,7 +30,7 @@ from seq2seq_lib.training.distributed import (
     summed,
 )
 from seq2seq_lib.training.history import History, Row
-from seq2seq_lib.training.objective import Objective
+from seq2seq_lib.training.objective import Objective, Teacher
 from seq2seq_lib.training.schedule import learning_rate_factor
 from seq2seq_lib.training.state import CHECKPOINT, RunState, identity
 from seq2seq_lib.training.threads import ThreadedGradients
@@ -43,6 +43,7 @@ def fit(
     batches: Batches,
     config: TrainingConfig,
     *,
+    teacher: Teacher | None = None,
     evaluate: Evaluate | None = None,
     directory: Path | str | None = None,
     progress: bool = True,
@@ -53,6 +54,7 @@ def fit(
         model: any encoder–decoder; it is changed in place.
         batches: what to learn from.
         config: how to train.
+        teacher: whose beliefs to learn from too, as far as ``config.distillation``.
         evaluate: gives the metrics of the model at hand. Several processes all call
             it, so that it may share the work; what the first one returns counts.
         directory: where checkpoints are kept. If it holds one of this very run, the
@@ -63,13 +65,19 @@ def fit(
         one row for every evaluation, the last after the last step.
 
     Raises:
-        ValueError: the directory holds another run, or a metric is missing.
+        ValueError: the directory holds another run, a metric is missing, or teacher
+            and ``config.distillation`` do not go together.
         FloatingPointError: the loss is no longer a number; the last checkpoint, from
             before, is kept.
     """
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("this model has no weights to train.")
-    run = _Run(model, batches, config, evaluate, Path(directory) if directory else None)
+    run = _Run(
+        Objective(model, config, teacher),
+        batches,
+        evaluate,
+        Path(directory) if directory else None,
+    )
     training = model.training
     with _own_randomness():
         run.resume()
@@ -93,15 +101,15 @@ def _own_randomness() -> Iterator[None]:
 class _Run:
     def __init__(
         self,
-        model: EncoderDecoder,
+        objective: Objective,
         batches: Batches,
-        config: TrainingConfig,
         evaluate: Evaluate | None,
         directory: Path | None,
     ) -> None:
-        self.model = model
+        self.objective = objective
+        self.model = model = objective.model
+        self.config = config = objective.config
         self.batches = batches
-        self.config = config
         self.evaluate = evaluate
         self.checkpoint = directory / CHECKPOINT if directory else None
         decayed = [p for p in model.parameters() if p.requires_grad and p.dim() > 1]
@@ -144,9 +152,9 @@ class _Run:
 
     def train(self, *, progress: bool) -> None:
         state, config = self.state, self.config
-        objective = Objective(self.model, config)
         shared = processes() > 1
-        self.gradients = (SharedGradients if shared else ThreadedGradients)(objective)
+        divide = SharedGradients if shared else ThreadedGradients
+        self.gradients = divide(self.objective)
         bar = tqdm(
             total=config.steps,
             initial=state.step,

@@ -51,3 +51,22 @@ def summed_cross_entropy(
         right = right.lerp(log_probabilities.mean(dim=-1), label_smoothing)
     # where, not a product: the loss at padding may be infinite, and ∞ · 0 is not 0
     return -torch.where(mask, right, 0).sum()
+
+
+def summed_distillation(
+    log_probabilities: Float[Tensor, "B T V"],
+    beliefs: Float[Tensor, "B T V"],
+    mask: Bool[Tensor, "B T"],
+) -> Float[Tensor, ""]:
+    """The surprise of a learner, weighted by what a teacher holds probable.
+
+    loss = −Σ_t Σ_v q(v) log p(v), as small as it gets where p is q; padding does not
+    count. With all of q on one symbol it is the cross-entropy.
+
+    Args:
+        log_probabilities: log p, what the decoder gave.
+        beliefs: q, the teacher's probabilities after the same prefix.
+        mask: ``True`` at real symbols.
+    """
+    surprise = (beliefs * log_probabilities).sum(dim=-1)  # B T
+    return -torch.where(mask, surprise, 0).sum()

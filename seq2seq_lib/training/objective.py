@@ -1,5 +1,7 @@
 """Chapter 4: what a step of training makes smaller, for any share of a batch."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -7,8 +9,11 @@ from torch import Tensor, nn
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.training.config import Precision, TrainingConfig
-from seq2seq_lib.training.loss import summed_cross_entropy
+from seq2seq_lib.training.loss import summed_cross_entropy, summed_distillation
 from seq2seq_lib.training.scheduled_sampling import sampled_forward
+
+Teacher = Callable[[Batch], Tensor]
+"""Gives the probabilities of all symbols, B T V, at every position of a target."""
 
 
 class Objective(nn.Module):
@@ -19,12 +24,28 @@ class Objective(nn.Module):
     Args:
         model: any encoder–decoder.
         config: how it is trained.
+        teacher: whose beliefs count, as far as ``config.distillation`` says.
+
+    Raises:
+        ValueError: there is a teacher that does not count, or none that could.
     """
 
-    def __init__(self, model: EncoderDecoder, config: TrainingConfig) -> None:
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        config: TrainingConfig,
+        teacher: Teacher | None = None,
+    ) -> None:
         super().__init__()
+        if (teacher is not None) != (config.distillation > 0):
+            raise ValueError(
+                f"distillation={config.distillation} with "
+                f"{'a' if teacher else 'no'} teacher: a share above 0 needs one, and a "
+                "teacher needs a share."
+            )
         self.model = model
         self.config = config
+        self.teacher = teacher
 
     def forward(
         self, batch: Batch, *, symbols: int, sampling: float = 0.0
@@ -54,4 +75,9 @@ class Objective(nn.Module):
             batch.target_mask,
             label_smoothing=self.config.label_smoothing,
         )
+        if self.teacher is not None:
+            distance = summed_distillation(
+                outputs, self.teacher(batch), batch.target_mask
+            )
+            loss = loss.lerp(distance, self.config.distillation)
         return loss / symbols
