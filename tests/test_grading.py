@@ -464,6 +464,13 @@ def test_a_harmless_cell_costs_nothing(name):
 
 
 @needs_sandbox
+def test_what_a_cell_imports_from_the_future_counts_for_all():
+    answer = SOFTMAX.replace("(scores, mask)", "(scores: Shown, mask: Hidden)", 1)
+    assert earned(graded(answer)) == {}  # there are no such names
+    assert earned(graded("from __future__ import annotations", answer)) == {"q1": 6}
+
+
+@needs_sandbox
 def test_an_answer_above_the_stub_counts(tmp_path):
     stub = 'def masked_softmax(scores, mask):\n    """Write it."""\n'
     stub += '    raise NotImplementedError("write masked_softmax")'

@@ -7,6 +7,7 @@ on time, memory, processes and files, the same random numbers in every call.
 
 import ast
 import builtins
+import codeop
 import contextlib
 import ctypes
 import linecache
@@ -32,6 +33,8 @@ if sys.platform != "win32":
 BUILTINS = dict(vars(builtins))
 OPEN_FILES = 64  # files in memory count for no other limit
 MESSAGE = 300
+COMPILE = codeop.Compile()  # what one cell imports from __future__, others have too
+COMPILE.flags = 0  # a cell that is not complete is an error
 KEYCTL = {"x86_64": 250, "aarch64": 219}  # the number of the system call
 
 
@@ -134,11 +137,12 @@ def _run(cell: str, name: str, names: dict[str, Any], *, each: bool | None) -> N
     # as Jupyter does, for what reads its own source
     linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
     if not each:
-        exec(compile(cell, name, "exec"), names)  # noqa: S102
+        exec(COMPILE(cell, name, "exec"), names)  # noqa: S102
         return
     for statement in ast.parse(cell).body:
+        tree = ast.Module([statement], [])
         with contextlib.suppress(Exception):
-            exec(compile(ast.Module([statement], []), name, "exec"), names)  # noqa: S102
+            exec(COMPILE(tree, name, "exec"), names)  # type: ignore[arg-type]  # noqa: S102
 
 
 def _described(error: BaseException) -> dict[str, Any]:
