@@ -49,6 +49,12 @@ def write_whole(path: Path, content: bytes | str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def sweep(path: Path) -> None:
+    """Remove what a process left behind that was killed while it wrote this file."""
+    for half_written in path.parent.glob(f".{path.name}.*"):
+        half_written.unlink()
+
+
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
     """Make a directory that appears only when all its files are written.

@@ -382,6 +382,10 @@ def test_an_unknown_metric_cannot_be_monitored():
         ({"warmup": -5}, "warmup=-5: expected 0 or more"),
         ({"seed": -1}, "seed=-1: expected 0 or more"),
         ({"learning_rate": 0.0}, "learning_rate=0.0: expected above 0"),
+        (
+            {"distillation": 0.5, "scheduled_sampling": 0.5},
+            "belong to the prefixes of the targets",
+        ),
     ],
 )
 def test_a_wrong_training_configuration_is_refused(options, message):

@@ -23,7 +23,7 @@ READING_ORDER = """
     evaluation exposure
     attention rnn_attention multi_head self_attention normalization positional
     transformer_blocks transformer torch_transformer
-    translation results weights ensemble teaching recipes experiments
+    translation results weights ensemble distillation recipes experiments
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
     export.engine export.ctranslate2 export.onnx export

@@ -1,10 +1,10 @@
+import dataclasses
 import json
 
 import pytest
 import torch
 
-from seq2seq_lib import recipes
-from seq2seq_lib import teaching as teaching_module
+from seq2seq_lib import distillation, recipes
 from seq2seq_lib.data import Batch, encode_pairs
 from seq2seq_lib.interface import evaluating
 from seq2seq_lib.recipes import (
@@ -15,7 +15,7 @@ from seq2seq_lib.recipes import (
     run_directory,
     train,
 )
-from seq2seq_lib.training import History, load_model
+from seq2seq_lib.training import History, load_model, save_model
 
 TINY = """
 [data]
@@ -220,8 +220,9 @@ def test_a_recipe_that_begins_nowhere(tmp_path, device):
 def test_a_recipe_can_learn_from_teachers(tmp_path, device, teaching):
     recipe, first = teaching
     taught, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
-    answers = (tmp_path / "taught" / "answers.tsv").read_text().splitlines()
-    assert [line.partition("\t")[0] for line in answers] == ["bad", "cab"]
+    (path,) = (tmp_path / "taught").glob("answers-*.tsv")
+    lines = path.read_text().splitlines()
+    assert [line.partition("\t")[0] for line in lines] == ["bad", "cab"]
     # after enough steps the pupil believes what the teacher believes
     corpus = load_corpus(CorpusName.COPY)
     pairs = encode_pairs(
@@ -252,17 +253,52 @@ def test_a_killed_run_does_not_ask_its_teachers_again(
         assert torch.equal(ours, theirs)
 
 
+def test_another_teacher_does_not_go_on_with_the_run(tmp_path, device, teaching):
+    recipe, first = teaching
+    train(recipe, tmp_path / "taught", device=device, progress=False)
+    with torch.no_grad():
+        next(first.model.parameters()).add_(0.5)
+    save_model(recipe.distillation.teachers[0], first)
+    with pytest.raises(ValueError, match="checkpoint of another run"):
+        train(recipe, tmp_path / "taught", device=device, progress=False)
+
+
+def test_a_teacher_of_another_split_is_refused(tmp_path, device, teaching):
+    recipe, first = teaching
+    other = dataclasses.replace(first, split="toy-sort")
+    save_model(recipe.distillation.teachers[0], other)
+    with pytest.raises(ValueError, match=r"cannot teach this recipe.*another split"):
+        train(recipe, tmp_path / "taught", device=device, progress=False)
+
+
+def test_the_card_of_a_taught_model_names_its_teachers(teaching):
+    recipe, _ = teaching
+    assert recipe.distillation.teachers[0] in recipe.distillation.description()
+    assert "census" in recipe.distillation.description()
+    assert load_recipe("pronalsyl-transformer").distillation.description() == ""
+
+
+def test_sentences_are_no_surnames(tmp_path):
+    path = tmp_path / "tiny.toml"
+    text = TINY.replace("toy-copy", "multi30k-de-en").replace('monitor = "wer"', "")
+    text = text.replace("steps = 4", "steps = 4\ndistillation = 0.5")
+    table = "\n[distillation]\nteachers = ['a']\nunanswered = 'surnames'\n"
+    path.write_text(text + table)
+    with pytest.raises(ValueError, match="these are words"):
+        load_recipe(str(path))
+
+
 @pytest.fixture
 def teaching(tiny, tmp_path, device, monkeypatch):
     """A recipe with a teacher that answers two words too, and that teacher."""
-    monkeypatch.setattr(teaching_module, "surnames", lambda: ["bad", "cab"])
+    monkeypatch.setattr(distillation, "surnames", lambda: ["bad", "cab"])
     run = tmp_path / "first"
     saved, _ = train(load_recipe(str(tiny)), run, device=device, progress=False)
     path = tmp_path / "taught.toml"
     table = f"teachers = ['{run / 'model.safetensors'}']\nunanswered = 'surnames'\n"
     text = TINY.replace("steps = 4", "steps = 60\ndistillation = 1.0\nseed = 7")
     text = text.replace("evaluate_every = 2", "learning_rate = 1e-2")
-    path.write_text(text + "\n[teaching]\n" + table)
+    path.write_text(text + "\n[distillation]\n" + table)
     return load_recipe(str(path)), saved
 
 
@@ -275,13 +311,13 @@ def teaching(tiny, tmp_path, device, monkeypatch):
         ("0.5", "teachers = [3]", "expected a list of values of type str"),
         ("0.0", "unanswered = 'surnames'", "needs teachers to answer"),
         ("0.0", "unanswered = 'towns'", "expected one of"),
-        ("0.0", "teacher = 'a'", "unknown keys teacher for TeachingConfig"),
+        ("0.0", "teacher = 'a'", "unknown keys teacher for DistillationConfig"),
         ("1.5", "teachers = ['a']", r"distillation=1\.5: expected 0 to 1"),
     ],
 )
 def test_a_recipe_that_cannot_teach(tmp_path, share, table, message):
     path = tmp_path / "tiny.toml"
     text = TINY.replace("steps = 4", f"steps = 4\ndistillation = {share}")
-    path.write_text(f"{text}\n[teaching]\n{table}\n")
+    path.write_text(f"{text}\n[distillation]\n{table}\n")
     with pytest.raises(ValueError, match=message):
         load_recipe(str(path))

@@ -94,6 +94,13 @@ def test_a_changed_file_is_refused(shipped):
         load("tiny", directory=directory)
 
 
+def test_the_card_names_what_else_was_learned_from(tmp_path):
+    options = {"recipe": "r", "search": {}, "directory": tmp_path}
+    plain = ship([trained()], "m", **options)
+    card = ship([trained()], "m", also_learned_from="Also towns", **options)
+    assert card.data == f"{plain.data}. Also towns"
+
+
 def test_a_missing_or_odd_card_is_refused(shipped):
     directory, _ = shipped
     path = directory / "tiny.json"

@@ -188,16 +188,16 @@ def check_loss_random(masked_loss, random):  # 1 point
 # **Goal.** Run the decoder over a known answer, as teacher forcing does:
 #
 # $$\begin{gathered}
-# s_0 = \tanh(Wc + b) \qquad s_t = f(E\,y_{t-1},\; s_{t-1}) \\
-# \log p(y_t) = \operatorname{log\,softmax}(O s_t + b')
+# g_0 = \tanh(Wc + b) \qquad g_t = f(E\,y_{t-1},\; g_{t-1}) \\
+# \log p(y_t) = \operatorname{log\,softmax}(O g_t + b_O)
 # \end{gathered}$$
 #
 # `read` is the decoder input: its first column is $y_0$, `<bos>`. The function `f` is
-# given; $O$ and $b'$ are called `O_out` and `b_out`. Return the log-probabilities of all
+# given; $O$ and $b_O$ are called `O_out` and `b_out`. Return the log-probabilities of all
 # symbols at every step.
 
 # %% [markdown] hint
-# One state is carried from column to column. How many states are there, with $s_0$, and
+# One state is carried from column to column. How many states are there, with $g_0$, and
 # which of them says the first symbol?
 
 # %% [markdown] hint
@@ -233,7 +233,7 @@ def check_forced_steps(forced):  # 4 points
     read = torch.tensor([[1, 5, 3], [1, 4, 2]])
     every = states(c, read, W, b, E)
     scores = every[:, 1:] @ O_out.T + b_out
-    s_0, e = every[:, :1], E[read]
+    g_0, e = every[:, :1], E[read]
 
     def said(some):
         return (some @ O_out.T + b_out).log_softmax(dim=-1)
@@ -246,10 +246,10 @@ def check_forced_steps(forced):  # 4 points
     expect(
         forced(c, read, W, b, E, O_out, b_out),
         scores.log_softmax(dim=-1),
-        otherwise="The log-probabilities are wrong: s_0 from the summary, then f once "
+        otherwise="The log-probabilities are wrong: g_0 from the summary, then f once "
         "for each column, then the output layer.",
         mistakes={
-            "The tanh of the bridge is missing: s_0 = tanh(Wc + b).": said(
+            "The tanh of the bridge is missing: g_0 = tanh(Wc + b).": said(
                 torch.cat(from_raw[1:], dim=1)
             ),
             "The bridge has lost its bias b.": said(
@@ -257,9 +257,9 @@ def check_forced_steps(forced):  # 4 points
             ),
             "The summary is not used: the decoder starts from zeros and says the same "
             "of every source.": said(torch.cat(from_nothing[1:], dim=1)),
-            "Every step starts from s_0 again: carry the state on, or the decoder knows "
-            "only the last symbol.": said(torch.tanh(e + s_0.roll(1, dims=-1))),
-            "The scores come from the state before the step: read y_{t-1} first, s_0 "
+            "Every step starts from g_0 again: carry the state on, or the decoder knows "
+            "only the last symbol.": said(torch.tanh(e + g_0.roll(1, dims=-1))),
+            "The scores come from the state before the step: read y_{t-1} first, g_0 "
             "says nothing.": said(every[:, :-1]),
             "These are scores, not log-probabilities: log_softmax is missing.": scores,
             "These are probabilities: the loss needs their logarithms.": (

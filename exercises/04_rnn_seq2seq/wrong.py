@@ -88,11 +88,11 @@ def forced(c, read, W, b, E, O_out, b_out):
 
 
 # %% q2 state not carried
-# Every step starts from s_0 again
+# Every step starts from g_0 again
 def forced(c, read, W, b, E, O_out, b_out):
-    s_0, said = torch.tanh(c @ W.T + b), []
+    g_0, said = torch.tanh(c @ W.T + b), []
     for y in read.unbind(1):
-        said.append((f(E[y], s_0) @ O_out.T + b_out).log_softmax(dim=-1))
+        said.append((f(E[y], g_0) @ O_out.T + b_out).log_softmax(dim=-1))
     return torch.stack(said, dim=1)
 
 

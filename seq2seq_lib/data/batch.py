@@ -82,9 +82,9 @@ def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
 class Batch:
     """Sources and targets, padded, with their masks.
 
-    Every source ends with ``EOS``: an encoder that reads all positions at once
-    would not know otherwise where a word stops. The decoder reads its target one
-    symbol late: ``decoder_input`` begins with ``BOS``, ``target`` ends with ``EOS``.
+    Every source ends with ``EOS``, so that the end has a position of its own, at which
+    a decoder can look when it is time to stop. The decoder reads its target one symbol
+    late: ``decoder_input`` begins with ``BOS``, ``target`` ends with ``EOS``.
 
     Attributes:
         source: numbers of the source symbols, ``EOS`` last.
@@ -233,7 +233,7 @@ class Batches:
         """Which pairs stand together, in the order of this epoch."""
         random = generator(self.seed, epoch)
         order = torch.randperm(len(self.pairs), generator=random)
-        for side in (1, 0):  # stable sorts: target length first, then source length
+        for side in (1, 0):  # by source, then by target, which the last sort puts first
             order = order[self.lengths[order, side].argsort(stable=True)]
         groups: list[list[int]] = [[]]
         longest = 0

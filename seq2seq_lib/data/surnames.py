@@ -18,7 +18,7 @@ def surnames() -> list[str]:
         OSError: the package ``names`` is not installed.
         ValueError: another version of it is installed.
     """
-    path = installed_file("names", "dist.all.last", sha256=SHA256, extra="teaching")
+    path = installed_file("names", "dist.all.last", sha256=SHA256, extra="distillation")
     lines = path.read_text(encoding="ascii").splitlines()
     names = (line.split()[0].lower() for line in lines)
     return [name for name in names if re.fullmatch("[a-z]{3,16}", name)]

@@ -17,6 +17,7 @@ from seq2seq_lib.data import (
     Corpus,
     Direction,
     Example,
+    Pair,
     ToyTask,
     cmudict,
     encode_pairs,
@@ -25,12 +26,12 @@ from seq2seq_lib.data import (
     toy_corpus,
 )
 from seq2seq_lib.data.cmudict import place_by_hash
+from seq2seq_lib.distillation import Beliefs, Unanswered, answered, fingerprint
 from seq2seq_lib.ensemble import ensemble
 from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.search import Search, beam_search, greedy_search
 from seq2seq_lib.search.hypothesis import check_search
-from seq2seq_lib.teaching import Beliefs, Unanswered, answered
 from seq2seq_lib.training import (
     History,
     SavedModel,
@@ -152,10 +153,11 @@ class SearchConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeachingConfig:
+class DistillationConfig:
     """Whom to learn from, besides the references.
 
-    How much that counts is ``distillation`` among the options of training.
+    How much their beliefs count is ``distillation`` among the options of training. What
+    they answer where there is no reference counts like one.
 
     Attributes:
         teachers: recipes that were run before, models that come with the library, or
@@ -172,6 +174,18 @@ class TeachingConfig:
                 f"unanswered={self.unanswered.value!r} needs teachers to answer."
             )
 
+    def description(self) -> str:
+        """What a model's card says about it; empty without teachers."""
+        if not self.teachers:
+            return ""
+        text = f"Also what models of these recipes believe: {', '.join(self.teachers)}"
+        if self.unanswered is Unanswered.SURNAMES:
+            text += (
+                ". Surnames of the United States census of 1990 (from the package "
+                "names, MIT), without pronunciation, as these models pronounce them"
+            )
+        return text
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -183,7 +197,7 @@ class Recipe:
         model: the model's name and sizes; the vocabularies' sizes come from the data.
         training: how to learn.
         search: how to evaluate.
-        teaching: whom else to learn from.
+        distillation: whom else to learn from.
         start: whose weights to begin from: a recipe that was run before, a model that
             comes with the library, or a file. Kind and split must be the same; dropout
             may differ. Empty to begin from random weights.
@@ -194,14 +208,14 @@ class Recipe:
     model: Mapping[str, Any]
     training: TrainingConfig
     search: SearchConfig = field(default_factory=SearchConfig)
-    teaching: TeachingConfig = field(default_factory=TeachingConfig)
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
     start: str = ""
 
     def __post_init__(self) -> None:
         # a wrong entry is found before the data is read
         with torch.device("meta"):
             self.model_config(1, 1).build()
-        share, teachers = self.training.distillation, self.teaching.teachers
+        share, teachers = self.training.distillation, self.distillation.teachers
         if (share > 0) != bool(teachers):
             raise ValueError(
                 f"distillation={share} and teachers={list(teachers)}: expected both, a "
@@ -212,6 +226,11 @@ class Recipe:
             raise ValueError(
                 f"monitor={monitor!r}: a recipe measures {' and '.join(metrics)} on "
                 f"{self.data.corpus}."
+            )
+        if self.distillation.unanswered and "wer" not in metrics:
+            raise ValueError(
+                f"unanswered={self.distillation.unanswered.value!r} with "
+                f"{self.data.corpus}: these are words, and sentences are translated."
             )
         higher = "bleu" in metrics
         if monitor and self.training.higher_is_better is not higher:
@@ -269,7 +288,9 @@ def recipe_of(name: str, tables: dict[str, Any]) -> Recipe:
             model=tables.pop("model"),
             training=from_mapping(TrainingConfig, tables.pop("training")),
             search=from_mapping(SearchConfig, tables.pop("search", {})),
-            teaching=from_mapping(TeachingConfig, tables.pop("teaching", {})),
+            distillation=from_mapping(
+                DistillationConfig, tables.pop("distillation", {})
+            ),
             start=_file_name(tables.pop("start", "")),
             **tables,
         )
@@ -278,7 +299,7 @@ def recipe_of(name: str, tables: dict[str, Any]) -> Recipe:
     except TypeError as error:
         raise ValueError(
             f"recipe {name!r} has unknown tables {sorted(tables)}: expected data, "
-            "model, training, search and teaching, and above them at most start."
+            "model, training, search and distillation, and above them at most start."
         ) from error
     except ValueError as error:
         raise ValueError(f"recipe {name!r}: {error}") from error
@@ -316,21 +337,16 @@ def train(
     )
     if recipe.start:
         _start(saved, recipe.start)
-    examples = recipe.data.training_part(corpus)
-    teachers = [_stored(name, device) for name in recipe.teaching.teachers]
-    if recipe.teaching.unanswered:
-        examples += answered(
-            directory / "answers.tsv",
-            ensemble(teachers),
-            recipe.teaching.unanswered.sources(corpus),
-            search=recipe.search.search(),
-        )
-    pairs = encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
+    pairs = encode_pairs(
+        recipe.data.training_part(corpus),
+        corpus.source_vocabulary,
+        corpus.target_vocabulary,
+    )
     beliefs = None
-    if teachers:
-        beliefs = Beliefs.kept(
-            directory / "beliefs.safetensors", ensemble(teachers).model, pairs
-        )
+    if recipe.distillation.teachers:
+        teacher = _teacher(recipe, saved)
+        pairs += _answers(recipe, corpus, teacher, directory)
+        beliefs = Beliefs.kept(directory, teacher.model, pairs)
     words = corpus.dev[: recipe.data.development_words or None]
 
     search = partial(greedy_search, max_length=recipe.search.max_length)
@@ -372,6 +388,39 @@ def _start(saved: SavedModel, origin: str) -> None:
             f"start={origin!r} is no beginning for this recipe: {error}"
         ) from error
     load_weights(saved.model, weights_of(stored.model), origin=origin)
+
+
+def _teacher(recipe: Recipe, pupil: SavedModel) -> SavedModel:
+    """All teachers of a recipe as one, if they learned on the same split."""
+    teachers = []
+    for name in recipe.distillation.teachers:
+        teachers.append(_stored(name, pupil.model.device))
+        try:
+            ensemble([pupil, teachers[-1]])
+        except ValueError as error:
+            raise ValueError(f"{name!r} cannot teach this recipe: {error}") from error
+    return ensemble(teachers)
+
+
+def _answers(
+    recipe: Recipe, corpus: Corpus, teacher: SavedModel, directory: Path
+) -> list[Pair]:
+    """Pairs of the sources that only a teacher answers."""
+    sources = [
+        source
+        for source in recipe.distillation.unanswered.sources(corpus)
+        if not recipe.data.longest or len(source) <= recipe.data.longest
+    ]
+    if not sources:
+        return []
+    name = fingerprint(teacher.model, recipe.search)
+    examples = answered(
+        directory / f"answers-{name}.tsv",
+        teacher,
+        sources,
+        search=recipe.search.search(),
+    )
+    return encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
 
 
 def _stored(origin: str, device: torch.device) -> SavedModel:

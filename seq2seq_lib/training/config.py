@@ -31,7 +31,7 @@ class TrainingConfig:
         scheduled_sampling: how often a decoder input is the model's own choice at the
             end of training; the share grows linearly from 0.
         distillation: how much of the loss compares with what a teacher believes; the
-            rest compares with the reference. Needs a teacher.
+            rest compares with the target. Needs a teacher.
         precision: number format of the products.
         seed: of dropout and sampling. The seed of the batches is their own.
         evaluate_every: steps between two evaluations.
@@ -72,6 +72,12 @@ class TrainingConfig:
         for name in ("label_smoothing", "scheduled_sampling", "distillation"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected 0 to 1.")
+        if self.distillation and self.scheduled_sampling:
+            raise ValueError(
+                f"distillation={self.distillation} with scheduled_sampling="
+                f"{self.scheduled_sampling}: a teacher's beliefs belong to the "
+                "prefixes of the targets. Set one of them to 0."
+            )
         if self.patience and not self.monitor:
             raise ValueError(
                 f"patience={self.patience} needs monitor, the name of a metric that "

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from seq2seq_lib.data.batch import Batch, Batches
 from seq2seq_lib.device import devices
+from seq2seq_lib.files import sweep
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.training.checkpoint import load_weights, weights_of
 from seq2seq_lib.training.config import Precision, TrainingConfig
@@ -130,14 +131,13 @@ class _Run:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        return identity(self.model, self.batches, self.config)
+        return identity(self.objective, self.batches)
 
     def resume(self) -> None:
         if self.checkpoint is None:
             return
         if rank() == 0:
-            for half_written in self.checkpoint.parent.glob(f".{CHECKPOINT}.*"):
-                half_written.unlink()  # a run was killed while it wrote this
+            sweep(self.checkpoint)
         if self.checkpoint.exists():
             self.state.load(self.checkpoint, self.identity)
         found = collected((self.state.step, self.identity))

@@ -1,6 +1,6 @@
 """Chapter 4: what a step of training makes smaller, for any share of a batch."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 
 import torch
 from jaxtyping import Float
@@ -12,8 +12,22 @@ from seq2seq_lib.training.config import Precision, TrainingConfig
 from seq2seq_lib.training.loss import summed_cross_entropy, summed_distillation
 from seq2seq_lib.training.scheduled_sampling import sampled_forward
 
-Teacher = Callable[[Batch], Tensor]
-"""Gives the probabilities of all symbols, B T V, at every position of a target."""
+
+class Teacher(ABC):
+    """Whom a model learns from, besides the references."""
+
+    @property
+    @abstractmethod
+    def sha256(self) -> str:
+        """Checksum of all that it believes."""
+
+    @abstractmethod
+    def __call__(self, batch: Batch) -> Float[Tensor, "B T V"]:
+        """The probabilities of all symbols at every position of the targets.
+
+        Args:
+            batch: on the CPU, as it was made.
+        """
 
 
 class Objective(nn.Module):
@@ -45,7 +59,13 @@ class Objective(nn.Module):
             )
         self.model = model
         self.config = config
-        self.teacher = teacher
+        # in a tuple, so that nothing of a teacher is trained or moved
+        self.teachers = () if teacher is None else (teacher,)
+
+    @property
+    def teacher_sha256(self) -> str:
+        """Checksum of what the teacher believes; empty without one."""
+        return "".join(teacher.sha256 for teacher in self.teachers)
 
     def forward(
         self, batch: Batch, *, symbols: int, sampling: float = 0.0
@@ -57,6 +77,7 @@ class Objective(nn.Module):
             symbols: how many real target symbols all shares have together.
             sampling: how often the decoder reads its own choice.
         """
+        beliefs = [teacher(batch) for teacher in self.teachers]  # before it is moved
         batch = batch.to(self.model.device)
         precision = self.config.precision
         with torch.autocast(
@@ -75,9 +96,10 @@ class Objective(nn.Module):
             batch.target_mask,
             label_smoothing=self.config.label_smoothing,
         )
-        if self.teacher is not None:
+        for belief in beliefs:
             distance = summed_distillation(
-                outputs, self.teacher(batch), batch.target_mask
+                outputs, belief.to(outputs.device), batch.target_mask
             )
-            loss = loss.lerp(distance, self.config.distillation)
+            share = self.config.distillation
+            loss = (1 - share) * loss + share * distance
         return loss / symbols

@@ -20,6 +20,7 @@ from seq2seq_lib.training.checkpoint import (
 )
 from seq2seq_lib.training.config import TrainingConfig
 from seq2seq_lib.training.history import History
+from seq2seq_lib.training.objective import Objective
 
 RUN_FORMAT = "seq2seq_lib run 1"
 CHECKPOINT = "checkpoint.safetensors"
@@ -83,11 +84,12 @@ class RunState:
         """
         tensors, header = read_tensors(path, RUN_FORMAT)
         for name, expected in identity.items():
-            if _with_defaults(name, header[name]) != _with_defaults(name, expected):
+            found = header.get(name, "")  # runs without a teacher did not name it
+            if _with_defaults(name, found) != _with_defaults(name, expected):
                 raise ValueError(
                     f"{path} is a checkpoint of another run. Its {name} is "
-                    f"{header[name]}, but this run has {expected}. Choose another "
-                    "directory, or delete that one to start over."
+                    f"{found or 'none'}, but this run has {expected or 'none'}. Choose "
+                    "another directory, or delete that one to start over."
                 )
 
         def under(prefix: str) -> dict[str, Tensor]:
@@ -112,10 +114,9 @@ class RunState:
             setattr(self, name, value)
 
 
-def identity(
-    model: EncoderDecoder, batches: Batches, config: TrainingConfig
-) -> dict[str, str]:
+def identity(objective: Objective, batches: Batches) -> dict[str, str]:
     """What must be the same for a run to go on from a checkpoint."""
+    model, config = objective.model, objective.config
     content = json.dumps([tuple(pair) for pair in batches.pairs])
     data = {
         "pairs": len(batches.pairs),
@@ -127,6 +128,7 @@ def identity(
         "model": model.config.to_json() if model.config else type(model).__name__,
         "training": json.dumps(dataclasses.asdict(config)),
         "data": json.dumps(data),
+        "teacher": objective.teacher_sha256,
     }
 
 

@@ -219,6 +219,7 @@ def ship(
     *,
     recipe: str,
     search: Mapping[str, Any],
+    also_learned_from: str = "",
     directory: Path = DIRECTORY,
 ) -> Card:
     """Store a trained model, or the mean of several, with its card.
@@ -228,6 +229,7 @@ def ship(
         name: under which it will be loaded.
         recipe: the name of the recipe that trained them.
         search: the options of the search that was chosen on the development part.
+        also_learned_from: what the card should name beside the corpus of the split.
         directory: where weights and cards are.
 
     Raises:
@@ -252,6 +254,9 @@ def ship(
         model.half(), first.source_vocabulary, first.target_vocabulary, first.split
     )
     save_model(path, half)
+    about = dataclasses.asdict(_about(first.split))
+    if also_learned_from:
+        about["data"] += f". {also_learned_from}"
     card = Card(
         name=name,
         split=first.split,
@@ -260,7 +265,7 @@ def ship(
         search=dict(search),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         sha256=checksum(path),
-        **dataclasses.asdict(_about(first.split)),
+        **about,
     )
     text = json.dumps(dataclasses.asdict(card), indent=2, ensure_ascii=False)
     write_whole(directory / f"{name}.json", text + "\n")

@@ -69,7 +69,7 @@ def check_forced_steps(forced):  # 4 points
     read = torch.tensor([[1, 5, 3], [1, 4, 2]])
     every = states(c, read, W, b, E)
     scores = every[:, 1:] @ O_out.T + b_out
-    s_0, e = every[:, :1], E[read]
+    g_0, e = every[:, :1], E[read]
 
     def said(some):
         return (some @ O_out.T + b_out).log_softmax(dim=-1)
@@ -82,10 +82,10 @@ def check_forced_steps(forced):  # 4 points
     expect(
         forced(c, read, W, b, E, O_out, b_out),
         scores.log_softmax(dim=-1),
-        otherwise="The log-probabilities are wrong: s_0 from the summary, then f once "
+        otherwise="The log-probabilities are wrong: g_0 from the summary, then f once "
         "for each column, then the output layer.",
         mistakes={
-            "The tanh of the bridge is missing: s_0 = tanh(Wc + b).": said(
+            "The tanh of the bridge is missing: g_0 = tanh(Wc + b).": said(
                 torch.cat(from_raw[1:], dim=1)
             ),
             "The bridge has lost its bias b.": said(
@@ -93,9 +93,9 @@ def check_forced_steps(forced):  # 4 points
             ),
             "The summary is not used: the decoder starts from zeros and says the same "
             "of every source.": said(torch.cat(from_nothing[1:], dim=1)),
-            "Every step starts from s_0 again: carry the state on, or the decoder knows "
-            "only the last symbol.": said(torch.tanh(e + s_0.roll(1, dims=-1))),
-            "The scores come from the state before the step: read y_{t-1} first, s_0 "
+            "Every step starts from g_0 again: carry the state on, or the decoder knows "
+            "only the last symbol.": said(torch.tanh(e + g_0.roll(1, dims=-1))),
+            "The scores come from the state before the step: read y_{t-1} first, g_0 "
             "says nothing.": said(every[:, :-1]),
             "These are scores, not log-probabilities: log_softmax is missing.": scores,
             "These are probabilities: the loss needs their logarithms.": (

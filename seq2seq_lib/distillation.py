@@ -6,8 +6,10 @@ also answers where nobody wrote the answer down.
 Axes: B batch, T target, V vocabulary, N target symbols of all pairs together.
 """
 
+import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -17,13 +19,21 @@ from torch import Tensor
 from seq2seq_lib.data import Batch, Batches, Corpus, Example, Pair, surnames
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.evaluation import decode
-from seq2seq_lib.files import write_whole
+from seq2seq_lib.files import sweep, write_whole
 from seq2seq_lib.interface import EncoderDecoder, evaluating
 from seq2seq_lib.search import Search
-from seq2seq_lib.training.checkpoint import SavedModel, read_tensors, write_tensors
-from seq2seq_lib.training.distributed import collected, rank
+from seq2seq_lib.training.checkpoint import (
+    SavedModel,
+    read_tensors,
+    weights_of,
+    write_tensors,
+)
+from seq2seq_lib.training.distributed import collected, in_shares, rank
+from seq2seq_lib.training.objective import Teacher
 
 FORMAT = "seq2seq_lib beliefs 1"
+LARGEST = 2_000_000_000
+"""Bytes of beliefs that are kept in memory."""
 
 
 class Unanswered(StrEnum):
@@ -41,10 +51,21 @@ class Unanswered(StrEnum):
         return [name for name in surnames() if name not in known]
 
 
+def fingerprint(teacher: EncoderDecoder, *more: object) -> str:
+    """A short name for a teacher's weights, and for what else decides an answer."""
+    digest = hashlib.sha256(repr(more).encode())
+    for name, tensor in sorted(weights_of(teacher).items()):
+        digest.update(name.encode())
+        digest.update(tensor.flatten().cpu().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
 def answered(
     path: Path, teacher: SavedModel, sources: Sequence[str], *, search: Search
 ) -> list[Example]:
     """Sources with what a teacher says to them, which is found once and kept.
+
+    A source whose answer is empty or has no end is left out.
 
     Args:
         path: a file with a line for each: the source, a tab, and the symbols of the
@@ -58,9 +79,11 @@ def answered(
     """
     if not all(collected(path.exists())):  # so that all processes decide alike
         found = decode(teacher, sources, search=search)
-        said = [teacher.target_vocabulary.decode(one.best.tokens) for one in found]
+        ended = [one.best.tokens if one.best.finished else [] for one in found]
+        said = map(teacher.target_vocabulary.decode, ended)
         lines = [f"{s}\t{' '.join(a)}\n" for s, a in zip(sources, said, strict=True)]
         if rank() == 0:
+            sweep(path)
             write_whole(path, "".join(lines))
         collected(None)  # the others wait until it is written
     lines = path.read_text("utf-8").splitlines()
@@ -76,7 +99,7 @@ def answered(
     return [example for example in examples if example.references[0]]
 
 
-class Beliefs:
+class Beliefs(Teacher):
     """What a teacher holds probable at every position of outputs that are known.
 
     It is computed once and looked up while another model learns from it.
@@ -85,6 +108,9 @@ class Beliefs:
         pairs: sources and outputs.
         table: for every symbol of every output, ``EOS`` included, the probabilities of
             all symbols in its place.
+
+    Raises:
+        ValueError: the table is about other outputs.
     """
 
     def __init__(self, pairs: Sequence[Pair], table: Float[Tensor, "N V"]) -> None:
@@ -100,8 +126,13 @@ class Beliefs:
                 " they are about other outputs."
             )
 
+    @cached_property
+    def sha256(self) -> str:
+        """Checksum of the table, by which a run knows its teacher again."""
+        return hashlib.sha256(self.table.numpy().tobytes()).hexdigest()
+
     def __call__(self, batch: Batch) -> Float[Tensor, "B T V"]:
-        """Look up the rows of a batch; what stands at padding does not matter."""
+        """Look up the rows of a batch on the CPU; what stands at padding is any row."""
         rows = zip(
             batch.source.tolist(),
             batch.source_mask.sum(dim=1).tolist(),
@@ -114,22 +145,25 @@ class Beliefs:
             for source, letters, target, symbols in rows
         ]
         place = torch.tensor(starts)[:, None] + torch.arange(batch.target.shape[1])
-        found = self.table[place.clamp(max=len(self.table) - 1)]  # B T V
-        return found.to(batch.target.device, torch.float32)
+        return self.table[place.clamp(max=len(self.table) - 1)].float()  # B T V
 
     @classmethod
     def kept(
-        cls, path: Path, teacher: EncoderDecoder, pairs: Sequence[Pair]
+        cls, directory: Path, teacher: EncoderDecoder, pairs: Sequence[Pair]
     ) -> "Beliefs":
-        """What a file holds about these pairs; if it is missing, ask and write it.
+        """What a file holds about this teacher and these pairs, or ask and write it.
 
         Raises:
-            ValueError: the file is damaged, or about other pairs.
+            ValueError: the file is damaged.
         """
-        if not path.exists() and rank() == 0:
+        name = fingerprint(teacher, [tuple(pair) for pair in pairs])
+        path = directory / f"beliefs-{name}.safetensors"
+        if not all(collected(path.exists())):
             beliefs = cls.of(teacher, pairs)
-            write_tensors(path, {"table": beliefs.table}, {"format": FORMAT})
-        collected(None)  # the others wait until it is written
+            if rank() == 0:
+                sweep(path)
+                write_tensors(path, {"table": beliefs.table}, {"format": FORMAT})
+            return beliefs
         tensors, _ = read_tensors(path, FORMAT)
         return cls(pairs, tensors["table"])
 
@@ -139,22 +173,39 @@ class Beliefs:
     ) -> "Beliefs":
         """Ask a teacher about every symbol of every output.
 
+        Processes that train together divide the pairs among them; all have to call it.
+
         Args:
             teacher: a trained model.
             pairs: sources and outputs.
             budget: positions that are computed together.
+
+        Raises:
+            ValueError: there would be more than fits into memory.
         """
         starts = torch.tensor([0, *(len(pair.target) + 1 for pair in pairs)]).cumsum(0)
-        table = torch.empty(0, 0, dtype=torch.float16)
-        with evaluating(teacher):
-            for rows in Batches(pairs, budget=budget).plan(0):
-                batch = Batch.from_pairs([pairs[row] for row in rows])
-                beliefs = teacher(batch.to(teacher.device)).exp().half().cpu()
-                if not len(table):
-                    table = beliefs.new_empty(int(starts[-1]), beliefs.shape[-1])
-                for row, belief in zip(rows, beliefs, strict=True):
-                    ends = starts[row : row + 2].tolist()
-                    table[slice(*ends)] = belief[: ends[1] - ends[0]]
+
+        def ask(groups: Sequence[list[int]]) -> list[Tensor]:
+            found = []
+            with evaluating(teacher):
+                for rows in groups:
+                    batch = Batch.from_pairs([pairs[row] for row in rows])
+                    beliefs = teacher(batch.to(teacher.device)).exp().half().cpu()
+                    size = 2 * int(starts[-1]) * beliefs.shape[-1]
+                    if size > LARGEST:
+                        raise ValueError(
+                            f"a teacher's beliefs about {int(starts[-1]):,} symbols "
+                            f"would take {size:,} bytes, more than {LARGEST:,}: learn "
+                            "from fewer pairs, or with a smaller vocabulary."
+                        )
+                    found.append(beliefs[batch.target_mask])  # N V
+            return found
+
+        groups = Batches(pairs, budget=budget).plan(0)
+        found = torch.cat(in_shares(ask, groups))
+        places = [torch.arange(*starts[r : r + 2].tolist()) for g in groups for r in g]
+        table = torch.empty_like(found)
+        table[torch.cat(places)] = found
         return cls(pairs, table)
 
 
