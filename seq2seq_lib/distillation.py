@@ -3,7 +3,7 @@
 A teacher gives more than the right answer: how probable it holds every other one. It
 also answers where nobody wrote the answer down.
 
-Axes: B batch, T target, V vocabulary, N target symbols of all pairs together.
+Axes: B batch, T target, V vocabulary, R rows.
 """
 
 import hashlib
@@ -106,14 +106,14 @@ class Beliefs(Teacher):
 
     Args:
         pairs: sources and outputs.
-        table: for every symbol of every output, ``EOS`` included, the probabilities of
-            all symbols in its place.
+        table: a row for every symbol of every output, ``EOS`` included: the
+            probabilities of all symbols in its place.
 
     Raises:
         ValueError: the table is about other outputs.
     """
 
-    def __init__(self, pairs: Sequence[Pair], table: Float[Tensor, "N V"]) -> None:
+    def __init__(self, pairs: Sequence[Pair], table: Float[Tensor, "R V"]) -> None:
         self.table = table
         self.starts: dict[tuple[int, ...], int] = {}
         start = 0
@@ -198,7 +198,7 @@ class Beliefs(Teacher):
                             f"would take {size:,} bytes, more than {LARGEST:,}: learn "
                             "from fewer pairs, or with a smaller vocabulary."
                         )
-                    found.append(beliefs[batch.target_mask])  # N V
+                    found.append(beliefs[batch.target_mask])  # R V
             return found
 
         groups = Batches(pairs, budget=budget).plan(0)

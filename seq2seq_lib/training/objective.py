@@ -1,4 +1,7 @@
-"""Chapter 4: what a step of training makes smaller, for any share of a batch."""
+"""Chapter 4: what a step of training makes smaller, for any share of a batch.
+
+Axes: B batch, T target, V vocabulary.
+"""
 
 from abc import ABC, abstractmethod
 
