@@ -146,6 +146,38 @@ def test_killed_while_a_checkpoint_is_written(
     assert left == {"checkpoint.safetensors", "model.safetensors", "history.json"}
 
 
+@pytest.fixture(scope="module")
+def taught(recipe, tmp_path_factory):
+    """A recipe with a teacher, which is asked before the first step."""
+    folder = tmp_path_factory.mktemp("taught")
+    finish(recipe, folder / "teacher")
+    teacher = folder / "teacher" / "model.safetensors"
+    text = RECIPE.replace("steps = 120", "steps = 40\ndistillation = 0.5")
+    path = folder / "taught.toml"
+    path.write_text(f"{text}\n[distillation]\nteachers = ['{teacher}']\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def taught_unbroken(taught, tmp_path_factory):
+    return finish(taught, tmp_path_factory.mktemp("taught-unbroken"))
+
+
+@pytest.mark.parametrize(
+    "moment, countdown", [("half", "1"), ("before", "1"), ("after", "1"), ("half", "4")]
+)
+def test_killed_while_a_teacher_is_written_down_or_learned_from(
+    taught, taught_unbroken, tmp_path, moment, countdown
+):
+    process = start(taught, tmp_path, DIE_WHILE_WRITING + TRAIN, moment, countdown)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert finish(taught, tmp_path) == taught_unbroken
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left[0].startswith("beliefs-")
+    assert left[1:] == ["checkpoint.safetensors", "history.json", "model.safetensors"]
+
+
 def torchrun(recipe, directory):
     """Two processes, both of which are started again when one of them died."""
     with socket.socket() as server:
@@ -206,3 +238,14 @@ def test_torchrun_starts_again_what_was_often_killed(
     # with the test above, more than twenty moments
     left, _, _ = train_together(recipe, tmp_path, kills=3, seed=seed)
     assert left == unbroken_together
+
+
+@pytest.mark.slow
+def test_torchrun_starts_again_what_learned_from_a_teacher(taught, tmp_path):
+    unbroken, _, restarts = train_together(taught, tmp_path / "unbroken")
+    assert restarts == 0
+    left, _, _ = train_together(taught, tmp_path / "killed", kills=2)
+    assert left == unbroken
+    beliefs = [[*(tmp_path / run).glob("beliefs-*")] for run in ("unbroken", "killed")]
+    first, second = (path.read_bytes() for (path,) in beliefs)
+    assert first == second

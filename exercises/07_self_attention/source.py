@@ -8,24 +8,10 @@
 
 # %% given
 import math
-from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-
-
-# %% given
-def felt_in(
-    mix: Float[Tensor, "T T"], features: Float[Tensor, "D D"], x: Float[Tensor, "T D"]
-) -> Bool[Tensor, "T T"]:
-    """Your `felt` of question 4, for a layer whose answer is where `mix` is not 0."""
-
-    def outputs(x: Float[Tensor, "T D"]) -> Float[Tensor, "T D"]:
-        more = x.square().sum(dim=0)  # added and taken away: like any layer, it rounds
-        return mix @ x @ features + more - more
-
-    return felt(outputs, x)
 
 
 # %% helpers
@@ -408,100 +394,151 @@ def check_causal_random(causal_weights, random):  # 1 point
 # ## Perturb and see
 #
 # **Goal.** Find out which positions an output depends on, without looking inside the
-# layer. `outputs` is a function from T D to T D. Change one position of `x` in all its
-# features, compute the outputs anew, and see which of them move. Row $i$, column $j$ of
-# the answer is `True` if output $i$ moves when input $j$ changes. To move means that the
-# difference is longer than $10^{-9}$; what is less is rounding. Your change must be a
-# change whatever `x` holds.
+# layer. First plan the experiments: copy $j$ of `x` has position $j$ changed in all its
+# features, and no other. Your change must be a change whatever `x` holds, and a small one
+# is lost in rounding: move every feature by at least 0.1. Then read the results. A check
+# runs a layer on `x` and on every copy, and gives you its outputs before and after. Row
+# $i$, column $j$ of the answer is `True` if output $i$ moved when input $j$ was changed.
+# To move means that the difference is longer than $10^{-9}$; what is less is rounding.
+#
+# With a layer of your own you can try both:
+#
+# ```python
+# after = torch.stack([layer(copy) for copy in perturbed(x)])
+# felt(layer(x), after)
+# ```
 
 # %% [markdown] hint
-# Each column is an experiment of its own, and starts from the same `x`. What happens to
-# `x` if you write `changed = x` and then change `changed`?
+# Each copy is an experiment of its own, and starts from the same `x`. What happens to
+# `x` if you write `changed = x` and then change `changed`? In the results, the first
+# axis counts the copies. Which axis of the answer does?
 
 # %% [markdown] hint
-# For each `j`: `changed = x.clone()`, `changed[j] += 1`, and the moves are
-# `(outputs(changed) - outputs(x)).norm(dim=1)`. Stack them along `dim=1` and compare.
+# For each `j`: `changed = x.clone()`, then `changed[j] += 1`; stack them. The moves are
+# `(after - before).norm(dim=2)`, and their rows are the copies, so swap the axes.
 
 
 # %% solution
-def felt(
-    outputs: Callable[[Float[Tensor, "T D"]], Float[Tensor, "T D"]],
-    x: Float[Tensor, "T D"],
-) -> Bool[Tensor, "T T"]:
-    """Whether each output (row) moves when one input (column) changes."""
+def perturbed(x: Float[Tensor, "T D"]) -> Float[Tensor, "T T D"]:
+    """For every position a copy of x in which it, and no other, is changed."""
     # BEGIN SOLUTION
-    moves = []
+    copies = []
     for j in range(len(x)):
         changed = x.clone()
         changed[j] += 1
-        moves.append((outputs(changed) - outputs(x)).norm(dim=1))
-    return torch.stack(moves, dim=1) > 1e-9
+        copies.append(changed)
+    return torch.stack(copies)
+    # END SOLUTION
+
+
+def felt(
+    before: Float[Tensor, "T D"], after: Float[Tensor, "T T D"]
+) -> Bool[Tensor, "T T"]:
+    """Whether each output (row) moved when one input (column) was changed.
+
+    `after[j]` is what the layer said to copy j, `before` what it said to x.
+    """
+    # BEGIN SOLUTION
+    moves = (after - before).norm(dim=2)  # copies, outputs
+    return moves.T > 1e-9
     # END SOLUTION
 
 
 # %% checks
-def check_felt_by_hand(felt_in):  # 2 points
+def check_perturbed_by_hand(perturbed):  # 2 points
     x = torch.tensor([[1, 2], [0, 0], [3, -1], [-2, 5]], dtype=torch.double)
-    mix = torch.tensor(
-        [[1, 0, 0, 2], [-1, 1, 0, 0], [0, 3, -2, 0], [0, 0, 0, 1]], dtype=torch.double
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(4, 4, 2, dtype=torch.double))
+    moved = (copies - x).abs() > 0
+    alone, is_zero = torch.eye(4, dtype=torch.bool), (x == 0).all(dim=1)
+    assert not bool(moved.all()), (
+        "Every copy differs from x everywhere: was x itself changed? Clone it first."
     )
-    right, is_zero = mix != 0, (x == 0).all(dim=1)
     expect(
-        felt_in(mix, torch.eye(2, dtype=torch.double), x),
-        right,
-        otherwise="The wrong outputs move: change one position at a time, and compare "
-        "the new outputs with those of the unchanged x.",
+        moved.any(dim=2),
+        alone,
+        otherwise="Copy j should differ from x at position j, and nowhere else.",
         mistakes={
-            "Rows and columns are swapped: rows are outputs, columns are what changed.": (
-                right.T
-            ),
             "The changes pile up: begin every experiment with a clone of x.": (
-                mix.cumsum(dim=1) != 0
+                torch.ones(4, 4, dtype=torch.bool).tril()
             ),
             "A position of zeros was not changed: to multiply it or to set it to zero "
-            "does nothing there. Add something.": right & ~is_zero,
-            "Only moves upwards are seen: take the norm of the difference, or its "
-            "absolute value.": mix > 0,
+            "does nothing there. Add something.": alone & ~is_zero,
+            "Everything else was changed: keep the other positions as they are.": (
+                ~alone
+            ),
         },
     )
 
 
-def check_felt_in_opposite_features(felt_in):  # 1 point
-    x = torch.tensor([[1, 2], [4, -3], [2, 2]], dtype=torch.double)
-    mix = torch.tensor([[1, 0, 1], [1, 1, 0], [0, 0, 1]], dtype=torch.double)
-    features = torch.tensor([[2, 0], [-1, -1]], dtype=torch.double)
+def check_felt_by_hand(felt):  # 2 points
+    before = torch.tensor([[1.0, 2], [0, 0], [3, -1]], dtype=torch.double)
+    moves = torch.zeros(3, 3, 2, dtype=torch.double)  # copies, outputs, features
+    moves[0, 0] = torch.tensor([2.0, 1])
+    moves[0, 1] = torch.tensor([-1.0, -3])
+    moves[1, 2] = torch.tensor([0.0, 1e-3])
+    moves[2, 0] = torch.tensor([0.5, -0.5])
+    moves[2, 2] = torch.tensor([-2.0, 1])
+    right = moves.abs().sum(dim=2).T > 0
     expect(
-        felt_in(mix, features, x),
-        mix != 0,
-        otherwise="Where features move in opposite directions, the answer is wrong.",
+        felt(before, before + moves),
+        right,
+        otherwise="The wrong outputs moved: compare each of after with before, and look "
+        "at all features of an output.",
         mistakes={
+            "Rows and columns are swapped: rows are outputs, columns are what changed.": (
+                right.T
+            ),
+            "Only moves upwards are seen: take the norm of the difference, or its "
+            "absolute value.": moves.amax(dim=2).T > 0,
+            "Only outputs are seen that move upwards on the whole: take the norm of "
+            "the difference.": moves.sum(dim=2).T > 0,
             "Features that move in opposite directions cancel: take absolute values "
-            "before you add them up.": torch.zeros(3, 3, dtype=torch.bool),
+            "before you add them up.": moves.sum(dim=2).T != 0,
+            "An output counts only if all its features move: one is enough.": (
+                (moves != 0).all(dim=2).T
+            ),
+            "Movement and rest are mixed up: True is for what moved.": ~right,
         },
     )
 
 
 # %% hidden
-def check_felt_in_every_feature(felt_in):  # 1 point
-    mix = torch.eye(3, dtype=torch.double).roll(1, 0)
-    features = torch.tensor([[0, 0], [1, 2]], dtype=torch.double)
-    expect(
-        felt_in(mix, features, torch.ones(3, 2, dtype=torch.double)),
-        mix != 0,
-        otherwise="In a layer that does not read every feature the answer is wrong.",
-        mistakes={
-            "Only the first feature was changed, and a layer need not read it: change "
-            "all features of the position.": torch.zeros(3, 3, dtype=torch.bool),
-        },
+def check_every_feature_is_perturbed(perturbed, random):  # 1 point
+    x = torch.randn(3, 4, generator=random, dtype=torch.double)
+    x[1, 2] = 0
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(3, 3, 4, dtype=torch.double))
+    changes = (copies - x).abs()[range(3), range(3)]  # T D
+    moved = changes > 0
+    assert not bool((moved[:, 0] & ~moved[:, 1:].any(dim=1)).any()), (
+        "Only the first feature was changed, and a layer need not read it: change all "
+        "features of the position."
+    )
+    assert bool(moved.all()), (
+        "A feature of a changed position kept its value: change every one of them, "
+        "whatever it holds."
+    )
+    assert bool((changes >= 0.099).all()), (
+        "A change is smaller than 0.1, so that what it moves may be taken for rounding: "
+        "add a number that is large enough."
     )
 
 
-def check_felt_random(felt_in, random):  # 2 points
+def check_layers_are_felt(perturbed, felt, random):  # 2 points
     x = torch.randn(7, 3, generator=random, dtype=torch.double)
     mix = torch.randn(7, 7, generator=random, dtype=torch.double)
     mix *= torch.rand(7, 7, generator=random) < 0.4
     features = torch.randn(3, 3, generator=random, dtype=torch.double)
-    right, answer = mix != 0, felt_in(mix, features, x)
+
+    def layer(x):
+        more = x.square().sum(dim=0)  # added and taken away: like any layer, it rounds
+        return mix @ x @ features + more - more
+
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(7, 7, 3, dtype=torch.double))
+    answer = felt(layer(x), torch.stack([layer(one) for one in copies]))
+    right = mix != 0
     expect_tensor(answer, right)
     assert not bool((answer & ~right).any()), (
         "Rounding is taken for movement: compare with 1e-9, not with 0."

@@ -206,78 +206,120 @@ def causal_weights(scores):
     return scores.masked_fill(~mask, -10_000).softmax(dim=-1)
 
 
-# %% q4 rows and columns swapped
-# Rows and columns are swapped
-def felt(outputs, x):
-    moves = []
-    for j in range(len(x)):
-        changed = x.clone()
-        changed[j] += 1
-        moves.append((outputs(changed) - outputs(x)).norm(dim=1))
-    return torch.stack(moves) > 1e-9
-
-
 # %% q4 not cloned
-# The changes pile up
-def felt(outputs, x):
-    before, moves = outputs(x), []
+# was x itself changed? Clone it first
+def perturbed(x):
+    copies = []
     for j in range(len(x)):
         changed = x
         changed[j] += 1
-        moves.append((outputs(changed) - before).norm(dim=1))
-    return torch.stack(moves, dim=1) > 1e-9
+        copies.append(changed)
+    return torch.stack(copies)
+
+
+# %% q4 the changes pile up
+# The changes pile up
+def perturbed(x):
+    copies, changed = [], x.clone()
+    for j in range(len(x)):
+        changed = changed.clone()
+        changed[j] += 1
+        copies.append(changed)
+    return torch.stack(copies)
 
 
 # %% q4 doubled
 # A position of zeros was not changed
-def felt(outputs, x):
-    moves = []
+def perturbed(x):
+    copies = []
     for j in range(len(x)):
         changed = x.clone()
         changed[j] *= 2
-        moves.append((outputs(changed) - outputs(x)).norm(dim=1))
-    return torch.stack(moves, dim=1) > 1e-9
+        copies.append(changed)
+    return torch.stack(copies)
 
 
-# %% q4 only upwards
-# Only moves upwards are seen
-def felt(outputs, x):
-    moves = []
+# %% q4 all but one position changed
+# Everything else was changed
+def perturbed(x):
+    copies = []
     for j in range(len(x)):
-        changed = x.clone()
-        changed[j] += 1
-        moves.append((outputs(changed) - outputs(x)).amax(dim=1))
-    return torch.stack(moves, dim=1) > 1e-9
-
-
-# %% q4 features cancel
-# Features that move in opposite directions cancel
-def felt(outputs, x):
-    moves = []
-    for j in range(len(x)):
-        changed = x.clone()
-        changed[j] += 1
-        moves.append((outputs(changed) - outputs(x)).sum(dim=1).abs())
-    return torch.stack(moves, dim=1) > 1e-9
+        changed = x + 1
+        changed[j] = x[j]
+        copies.append(changed)
+    return torch.stack(copies)
 
 
 # %% q4 one feature
 # Only the first feature was changed
-def felt(outputs, x):
-    moves = []
+def perturbed(x):
+    copies = []
     for j in range(len(x)):
         changed = x.clone()
         changed[j, 0] += 1
-        moves.append((outputs(changed) - outputs(x)).norm(dim=1))
-    return torch.stack(moves, dim=1) > 1e-9
+        copies.append(changed)
+    return torch.stack(copies)
+
+
+# %% q4 negated
+# A feature of a changed position kept its value
+def perturbed(x):
+    copies = []
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] = -x[j] if x[j].any() else x[j] + 1
+        copies.append(changed)
+    return torch.stack(copies)
+
+
+# %% q4 a tiny change
+# A change is smaller than 0.1
+def perturbed(x):
+    copies = []
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] += 1e-6
+        copies.append(changed)
+    return torch.stack(copies)
+
+
+# %% q4 rows and columns swapped
+# Rows and columns are swapped
+def felt(before, after):
+    return (after - before).norm(dim=2) > 1e-9
+
+
+# %% q4 only upwards
+# Only moves upwards are seen
+def felt(before, after):
+    return (after - before).amax(dim=2).T > 1e-9
+
+
+# %% q4 the sum of the moves
+# Only outputs are seen that move upwards on the whole
+def felt(before, after):
+    return (after - before).sum(dim=2).T > 1e-9
+
+
+# %% q4 features cancel
+# Features that move in opposite directions cancel
+def felt(before, after):
+    return (after - before).sum(dim=2).abs().T > 1e-9
+
+
+# %% q4 all features must move
+# An output counts only if all its features move
+def felt(before, after):
+    return ((after - before).abs() > 1e-9).all(dim=2).T
+
+
+# %% q4 what stays
+# Movement and rest are mixed up
+def felt(before, after):
+    return (after - before).norm(dim=2).T < 1e-9
 
 
 # %% q4 compared with zero
 # Rounding is taken for movement
-def felt(outputs, x):
-    moves = []
-    for j in range(len(x)):
-        changed = x.clone()
-        changed[j] += 1
-        moves.append((outputs(changed) != outputs(x)).any(dim=1))
-    return torch.stack(moves, dim=1)
+def felt(before, after):
+    return (after != before).any(dim=2).T

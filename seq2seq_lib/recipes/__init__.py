@@ -1,5 +1,6 @@
 """Recipes: small TOML files that say how a model is trained, from data to search."""
 
+import dataclasses
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class CorpusName(StrEnum):
     DE_EN = "multi30k-de-en"
     EN_DE = "multi30k-en-de"
     COPY = "toy-copy"
+    COPY_60 = "toy-copy-60"
     REVERSE = "toy-reverse"
     SORT = "toy-sort"
 
@@ -72,6 +74,11 @@ def load_corpus(name: CorpusName) -> Corpus:
             return pronalsyl()
         case CorpusName.DE_EN | CorpusName.EN_DE:
             return multi30k_corpus(Direction(name.removeprefix("multi30k-")))
+        case CorpusName.COPY_60:  # four letters, up to 60 of them
+            long = toy_corpus(
+                ToyTask.COPY, train=20_000, held_out=3_000, lengths=(1, 60), symbols=4
+            )
+            return dataclasses.replace(long, name=name.value)
         case _:
             return toy_corpus(ToyTask(name.removeprefix("toy-")))
 

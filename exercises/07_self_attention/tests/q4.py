@@ -52,43 +52,60 @@ def looking_back(scores):
 
 
 @case("07_self_attention", "q4")
-def check_felt_by_hand(felt_in):  # 2 points
+def check_perturbed_by_hand(perturbed):  # 2 points
     x = torch.tensor([[1, 2], [0, 0], [3, -1], [-2, 5]], dtype=torch.double)
-    mix = torch.tensor(
-        [[1, 0, 0, 2], [-1, 1, 0, 0], [0, 3, -2, 0], [0, 0, 0, 1]], dtype=torch.double
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(4, 4, 2, dtype=torch.double))
+    moved = (copies - x).abs() > 0
+    alone, is_zero = torch.eye(4, dtype=torch.bool), (x == 0).all(dim=1)
+    assert not bool(moved.all()), (
+        "Every copy differs from x everywhere: was x itself changed? Clone it first."
     )
-    right, is_zero = mix != 0, (x == 0).all(dim=1)
     expect(
-        felt_in(mix, torch.eye(2, dtype=torch.double), x),
-        right,
-        otherwise="The wrong outputs move: change one position at a time, and compare "
-        "the new outputs with those of the unchanged x.",
+        moved.any(dim=2),
+        alone,
+        otherwise="Copy j should differ from x at position j, and nowhere else.",
         mistakes={
-            "Rows and columns are swapped: rows are outputs, columns are what changed.": (
-                right.T
-            ),
             "The changes pile up: begin every experiment with a clone of x.": (
-                mix.cumsum(dim=1) != 0
+                torch.ones(4, 4, dtype=torch.bool).tril()
             ),
             "A position of zeros was not changed: to multiply it or to set it to zero "
-            "does nothing there. Add something.": right & ~is_zero,
-            "Only moves upwards are seen: take the norm of the difference, or its "
-            "absolute value.": mix > 0,
+            "does nothing there. Add something.": alone & ~is_zero,
+            "Everything else was changed: keep the other positions as they are.": (
+                ~alone
+            ),
         },
     )
 
 
 @case("07_self_attention", "q4")
-def check_felt_in_opposite_features(felt_in):  # 1 point
-    x = torch.tensor([[1, 2], [4, -3], [2, 2]], dtype=torch.double)
-    mix = torch.tensor([[1, 0, 1], [1, 1, 0], [0, 0, 1]], dtype=torch.double)
-    features = torch.tensor([[2, 0], [-1, -1]], dtype=torch.double)
+def check_felt_by_hand(felt):  # 2 points
+    before = torch.tensor([[1.0, 2], [0, 0], [3, -1]], dtype=torch.double)
+    moves = torch.zeros(3, 3, 2, dtype=torch.double)  # copies, outputs, features
+    moves[0, 0] = torch.tensor([2.0, 1])
+    moves[0, 1] = torch.tensor([-1.0, -3])
+    moves[1, 2] = torch.tensor([0.0, 1e-3])
+    moves[2, 0] = torch.tensor([0.5, -0.5])
+    moves[2, 2] = torch.tensor([-2.0, 1])
+    right = moves.abs().sum(dim=2).T > 0
     expect(
-        felt_in(mix, features, x),
-        mix != 0,
-        otherwise="Where features move in opposite directions, the answer is wrong.",
+        felt(before, before + moves),
+        right,
+        otherwise="The wrong outputs moved: compare each of after with before, and look "
+        "at all features of an output.",
         mistakes={
+            "Rows and columns are swapped: rows are outputs, columns are what changed.": (
+                right.T
+            ),
+            "Only moves upwards are seen: take the norm of the difference, or its "
+            "absolute value.": moves.amax(dim=2).T > 0,
+            "Only outputs are seen that move upwards on the whole: take the norm of "
+            "the difference.": moves.sum(dim=2).T > 0,
             "Features that move in opposite directions cancel: take absolute values "
-            "before you add them up.": torch.zeros(3, 3, dtype=torch.bool),
+            "before you add them up.": moves.sum(dim=2).T != 0,
+            "An output counts only if all its features move: one is enough.": (
+                (moves != 0).all(dim=2).T
+            ),
+            "Movement and rest are mixed up: True is for what moved.": ~right,
         },
     )
