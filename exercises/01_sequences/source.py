@@ -66,7 +66,7 @@ def pad_rows(
 def check_padded_numbers(pad_rows):  # 1 point
     rows = [[5, 6], [7, 8, 9, 4], [3]]
     answer = pad_rows(rows)
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two things, the numbers and the mask: `return ids, mask`."
     )
     expect(
@@ -117,8 +117,8 @@ def check_padding_random(pad_rows, random):  # 1 point
 # %% [markdown] question difficulty=2 minutes=10 reread=padding-and-masks
 # ## A mean that ignores padding
 #
-# **Goal.** Average the states of each row over its real positions. What stands at
-# padding must not matter, whatever it is.
+# **Goal.** Average the states of each row over its real positions. Which number stands at
+# padding must not matter, however large it is.
 
 # %% [markdown] hint
 # A mean is a sum divided by a number. Both may count real positions only.
@@ -220,7 +220,9 @@ def read_and_say(
 def check_what_is_read(read_and_say):  # 2 points
     rows = [[7, 8, 9], [5]]
     answer = read_and_say(rows)
-    assert isinstance(answer, tuple), "Return two tensors: what is read, what is said."
+    assert isinstance(answer, tuple | list), (
+        "Return two tensors: what is read, what is said."
+    )
     assert not same(
         answer, (filled([[7, 8, 9, 2], [5, 2]]), filled([[1, 7, 8, 9], [1, 5]]))
     ), "Read and said are swapped: the first begins with BOS, the second ends with EOS."
@@ -284,7 +286,8 @@ def check_one_step_late(read_and_say, random):  # 1 point
 # ## Edit distance
 #
 # **Goal.** Count the fewest insertions, deletions and replacements that turn the output
-# into the reference. Either may be empty.
+# into the reference. Either may be empty. The library has such a function; write the table
+# yourself.
 
 # %% [markdown] hint
 # The table of the chapter needs a first row and a first column: turning nothing into

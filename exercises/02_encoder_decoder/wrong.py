@@ -89,6 +89,12 @@ def look_up(letter, previous, x_t, before):
     return (weights / weights.sum(dim=-1, keepdim=True)).log()
 
 
+# %% q1 the logarithm of the softmax
+# A probability became 0 before its logarithm was taken
+def look_up(letter, previous, x_t, before):
+    return (letter[x_t] + previous[before]).softmax(dim=-1).log()
+
+
 # %% q2 the end missing
 # The end is missing
 def log_probability(decoder, memory, target):

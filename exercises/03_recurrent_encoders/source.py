@@ -107,7 +107,7 @@ MASK = torch.tensor([[True, True, False, False], [True, True, True, True]])
 
 
 def three_things(answer):
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return three things: the last state, the mean and the maximum."
     )
     assert len(answer) == 3, f"Return three things, not {len(answer)}."
@@ -438,6 +438,11 @@ def check_summaries_of_no_number(summaries):  # 1 point
         "Something that is no number stood at padding and came through: 0 times NaN is "
         "NaN. Fill padding, do not multiply it away."
     )
+    expect(
+        answer,
+        three_summaries(states, [2, 4]),
+        otherwise="With something at padding that is no number, a summary is wrong.",
+    )
 
 
 # %% [markdown] question difficulty=4 minutes=25 reread=reading-in-both-directions
@@ -615,11 +620,10 @@ def check_no_gradient(clip):  # 1 point
     zeros = [torch.zeros(2, 2), torch.zeros(3)]
     try:
         answer = clip(zeros, 1.0)
-    except ArithmeticError:
-        answer = None
-    assert answer is not None, (
-        "Gradients that are all 0 have the length 0: do not divide by it."
-    )
+    except ArithmeticError as error:
+        raise AssertionError(
+            "Gradients that are all 0 have the length 0: do not divide by it."
+        ) from error
     expect(
         answer,
         zeros,

@@ -201,8 +201,8 @@ def check_loss_random(masked_loss, random):  # 1 point
 # which of them says the first symbol?
 
 # %% [markdown] hint
-# `s = torch.tanh(c @ W.T + b)`; then for each `y` in `read.unbind(1)`, first
-# `s = f(E[y], s)` and then the scores `s @ O_out.T + b_out`. Stack them along axis 1.
+# `g = torch.tanh(c @ W.T + b)`; then for each `y` in `read.unbind(1)`, first
+# `g = f(E[y], g)` and then the scores `g @ O_out.T + b_out`. Stack them along axis 1.
 
 
 # %% solution
@@ -217,11 +217,11 @@ def forced(
 ) -> Float[Tensor, "B T V"]:
     """The log-probabilities of every next symbol while the right ones are read."""
     # BEGIN SOLUTION
-    s = torch.tanh(c @ W.T + b)
+    g = torch.tanh(c @ W.T + b)
     said = []
     for y in read.unbind(1):
-        s = f(E[y], s)
-        said.append(s @ O_out.T + b_out)
+        g = f(E[y], g)
+        said.append(g @ O_out.T + b_out)
     return torch.stack(said, dim=1).log_softmax(dim=-1)
     # END SOLUTION
 
@@ -267,7 +267,7 @@ def check_forced_steps(forced):  # 4 points
             ),
             "The softmax goes over the steps: it belongs over the symbols, the last "
             "axis.": scores.log_softmax(dim=1),
-            "The output layer has lost its bias b′.": (
+            "The output layer has lost its bias b_out.": (
                 (every[:, 1:] @ O_out.T).log_softmax(dim=-1)
             ),
         },

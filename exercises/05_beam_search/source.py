@@ -33,7 +33,7 @@ def winner(scores):
 
 
 def place_and_score(answer):
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two things, the place of the best answer and its score."
     )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."
@@ -54,7 +54,7 @@ def advanced(candidates, k):
 
 
 def both_lists(answer):
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two lists of candidates: what goes on, and what has ended."
     )
     assert len(answer) == 2, f"Return two lists, not {len(answer)}."
@@ -174,9 +174,9 @@ def check_best_random(best_answer, random):  # 1 point
 # table: which row is it in, and which column?
 
 # %% [markdown] hint
-# `(totals[:, None] + scores).flatten().sort(descending=True)` gives totals and places,
-# and `divmod(place, V)` the prefix and the symbol. The two lists differ in what is cut
-# first: cut at k and look for `EOS`, or leave out `EOS` and cut at k.
+# `(totals[:, None] + scores).flatten().sort(descending=True)` gives totals and places; of
+# their `.tolist()`, `divmod(place, V)` is the prefix and the symbol. The two lists differ
+# in what is cut first: cut at k and look for `EOS`, or leave out `EOS` and cut at k.
 
 
 # %% solution

@@ -37,8 +37,9 @@ def raises_value_error(function, *arguments):
 # ## Masked softmax
 #
 # **Goal.** Turn scores into weights. Each query shares a weight of 1 among the keys it
-# may look at; all others get exactly 0. Scores may be large, such as 1000. If a query
-# may look at no key at all, there is nothing to share: raise a `ValueError`.
+# may look at; all others get exactly 0. Scores may be large, such as 1000, or all be very
+# low, such as −30,000. If a query may look at no key at all, there is nothing to share:
+# raise a `ValueError`.
 #
 # The mask may have one row for all queries: its second axis is T or 1.
 
@@ -102,6 +103,19 @@ def check_large_scores(masked_softmax):  # 1 point
         weights,
         softmax_of(scores, mask),
         otherwise="Weights of large scores are wrong: only differences of scores count.",
+    )
+    scores = torch.tensor([[[-30_000.0, 0.0, -30_001.0]]])
+    mask = torch.tensor([[[True, False, True]]])
+    weights = masked_softmax(scores, mask)
+    if isinstance(weights, torch.Tensor) and weights.shape == (1, 1, 3):
+        assert not float(weights[0, 0, 1]) > 0, (
+            "Where all scores are very low, a hidden key wins: its score must be lower "
+            "than any other, and only minus infinity always is."
+        )
+    expect(
+        weights,
+        softmax_of(scores, mask),
+        otherwise="Weights of very low scores are wrong.",
     )
 
 
@@ -185,7 +199,7 @@ def check_attention_weights(attention):  # 2 points
     key = torch.eye(4)[None, :3] * torch.tensor([1.0, 2.0, -1.0])[:, None]
     mask = torch.tensor([[[True, True, False], [True, True, True]]])
     answer = attention(query, key, torch.ones(1, 3, 4), mask)
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two things, the averages and the weights: `return averages, weights`."
     )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."

@@ -68,6 +68,14 @@ def masked_softmax(scores, mask):
     return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
 
 
+# %% q1 filled with minus a hundred
+# Where all scores are very low, a hidden key wins
+def masked_softmax(scores, mask):
+    if not mask.any(dim=-1).all():
+        raise ValueError("the mask hides every key from some query")
+    return scores.masked_fill(~mask, -100.0).softmax(dim=-1)
+
+
 # %% q2 missing scale
 # divide by the square root of the width
 def attention(query, key, value, mask):

@@ -53,6 +53,16 @@ def mixed(heads, W_O):
     return sum(o @ W.T for o, W in zip(heads, W_O, strict=True))
 
 
+def copies_of(perturbed, x):
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(len(x), *x.shape))
+    assert copies.dtype == x.dtype, (
+        "The copies have another precision than x, so that rounding changes every "
+        "position: clone x, or pass dtype=x.dtype."
+    )
+    return copies
+
+
 def looking_back(scores):
     weights = torch.zeros_like(scores)
     for t in range(scores.shape[-1]):
@@ -121,12 +131,14 @@ def check_merge_by_hand(merge_heads):  # 2 points
     x = torch.arange(72.0).view(3, 2, 4, 3)
     try:
         merged = merge_heads(x)
-    except RuntimeError:
-        merged = None
-    assert merged is not None, (
-        "view cannot join axes that transpose has moved apart in memory: reshape and "
-        "flatten copy where they must."
-    )
+    except RuntimeError as error:
+        is_view = "view" in str(error) and "stride" in str(error)
+        raise AssertionError(
+            "view cannot join axes that transpose has moved apart in memory: reshape "
+            "and flatten copy where they must."
+            if is_view
+            else f"merge_heads stops at B H T K. PyTorch says: {error}"
+        ) from error
     expect(
         merged,
         torch.cat(x.unbind(dim=1), dim=-1),
@@ -395,13 +407,15 @@ def check_causal_random(causal_weights, random):  # 1 point
 #
 # **Goal.** Find out which positions an output depends on, without looking inside the
 # layer. First plan the experiments: copy $j$ of `x` has position $j$ changed in all its
-# features, and no other. Your change must be a change whatever `x` holds, and a small one
-# is lost in rounding: move every feature by at least 0.1. Then read the results. A check
+# features, and no other. Your change must be a change whatever `x` holds. A small one is
+# lost in rounding, and so is the rest of `x` beside a huge one: move every feature by at
+# least 0.1 and at most 10, and keep the precision of `x`. Then read the results. A check
 # runs a layer on `x` and on every copy, and gives you its outputs before and after. Row
 # $i$, column $j$ of the answer is `True` if output $i$ moved when input $j$ was changed.
 # To move means that the difference is longer than $10^{-9}$; what is less is rounding.
 #
-# With a layer of your own you can try both:
+# With a layer of your own you can try both, in double precision, as the checks do; single
+# precision already rounds at $10^{-7}$:
 #
 # ```python
 # after = torch.stack([layer(copy) for copy in perturbed(x)])
@@ -447,8 +461,7 @@ def felt(
 # %% checks
 def check_perturbed_by_hand(perturbed):  # 2 points
     x = torch.tensor([[1, 2], [0, 0], [3, -1], [-2, 5]], dtype=torch.double)
-    copies = perturbed(x)
-    expect_tensor(copies, torch.zeros(4, 4, 2, dtype=torch.double))
+    copies = copies_of(perturbed, x)
     moved = (copies - x).abs() > 0
     alone, is_zero = torch.eye(4, dtype=torch.bool), (x == 0).all(dim=1)
     assert not bool(moved.all()), (
@@ -476,7 +489,8 @@ def check_felt_by_hand(felt):  # 2 points
     moves = torch.zeros(3, 3, 2, dtype=torch.double)  # copies, outputs, features
     moves[0, 0] = torch.tensor([2.0, 1])
     moves[0, 1] = torch.tensor([-1.0, -3])
-    moves[1, 2] = torch.tensor([0.0, 1e-3])
+    moves[1, 1] = torch.tensor([0.0, 3.0])
+    moves[1, 2] = torch.tensor([0.0, 1e-7])
     moves[2, 0] = torch.tensor([0.5, -0.5])
     moves[2, 2] = torch.tensor([-2.0, 1])
     right = moves.abs().sum(dim=2).T > 0
@@ -495,6 +509,9 @@ def check_felt_by_hand(felt):  # 2 points
             "the difference.": moves.sum(dim=2).T > 0,
             "Features that move in opposite directions cancel: take absolute values "
             "before you add them up.": moves.sum(dim=2).T != 0,
+            "A small move is not seen: only what is shorter than 1e-9 is rounding.": (
+                (moves.abs().amax(dim=2) > 1e-5).T
+            ),
             "An output counts only if all its features move: one is enough.": (
                 (moves != 0).all(dim=2).T
             ),
@@ -507,22 +524,27 @@ def check_felt_by_hand(felt):  # 2 points
 def check_every_feature_is_perturbed(perturbed, random):  # 1 point
     x = torch.randn(3, 4, generator=random, dtype=torch.double)
     x[1, 2] = 0
-    copies = perturbed(x)
-    expect_tensor(copies, torch.zeros(3, 3, 4, dtype=torch.double))
-    changes = (copies - x).abs()[range(3), range(3)]  # T D
-    moved = changes > 0
-    assert not bool((moved[:, 0] & ~moved[:, 1:].any(dim=1)).any()), (
-        "Only the first feature was changed, and a layer need not read it: change all "
-        "features of the position."
-    )
-    assert bool(moved.all()), (
-        "A feature of a changed position kept its value: change every one of them, "
-        "whatever it holds."
-    )
-    assert bool((changes >= 0.099).all()), (
-        "A change is smaller than 0.1, so that what it moves may be taken for rounding: "
-        "add a number that is large enough."
-    )
+    for _ in range(2):  # the second time, what was changed is changed again
+        changed = copies_of(perturbed, x)[range(3), range(3)]  # T D
+        changes = (changed - x).abs()
+        moved = changes > 0
+        assert not bool((moved[:, 0] & ~moved[:, 1:].any(dim=1)).any()), (
+            "Only the first feature was changed, and a layer need not read it: change "
+            "all features of the position."
+        )
+        assert bool(moved.all()), (
+            "A feature of a changed position kept its value: change every one of them, "
+            "whatever it holds."
+        )
+        assert bool((changes >= 0.099).all()), (
+            "A change is smaller than 0.1, so that what it moves may be taken for "
+            "rounding: add a number that is large enough."
+        )
+        assert bool((changes <= 10.01).all()), (
+            "A change is larger than 10: beside huge numbers a layer rounds the others, "
+            "and that looks like movement."
+        )
+        x = changed
 
 
 def check_layers_are_felt(perturbed, felt, random):  # 2 points
@@ -535,12 +557,22 @@ def check_layers_are_felt(perturbed, felt, random):  # 2 points
         more = x.square().sum(dim=0)  # added and taken away: like any layer, it rounds
         return mix @ x @ features + more - more
 
-    copies = perturbed(x)
-    expect_tensor(copies, torch.zeros(7, 7, 3, dtype=torch.double))
-    answer = felt(layer(x), torch.stack([layer(one) for one in copies]))
-    right = mix != 0
-    expect_tensor(answer, right)
-    assert not bool((answer & ~right).any()), (
-        "Rounding is taken for movement: compare with 1e-9, not with 0."
+    right, before = mix != 0, layer(x)
+    ones = torch.eye(7, dtype=torch.double)[..., None]
+    after = torch.stack([layer(one) for one in x + ones])
+    expect(
+        felt(before, after),
+        right,
+        otherwise="Of a random layer, felt says that the wrong outputs moved.",
+        mistakes={
+            "Rounding is taken for movement: compare with 1e-9, not with 0.": (
+                (after != before).any(dim=2).T
+            ),
+        },
     )
-    expect(answer, right, otherwise="In a random layer some movements are missed.")
+    after = torch.stack([layer(one) for one in copies_of(perturbed, x)])
+    expect(
+        (after - before).norm(dim=2).T > 1e-9,
+        right,
+        otherwise="In a random layer your copies do not show what moves what.",
+    )

@@ -63,6 +63,13 @@ def merge_heads(x):
     return x.sum(dim=1)
 
 
+# %% q1 merged into a shape that does not fit
+# merge_heads stops at B H T K. PyTorch says
+def merge_heads(x):
+    B, H, T, K = x.shape
+    return x.transpose(1, 2).reshape(B, T, H + K)
+
+
 # %% q2 queries and keys swapped
 # Queries and keys are swapped
 def self_attention(x, W_Q, W_K, W_V, W_O):
@@ -281,6 +288,39 @@ def perturbed(x):
         changed[j] += 1e-6
         copies.append(changed)
     return torch.stack(copies)
+
+
+# %% q4 a huge change
+# A change is larger than 10
+def perturbed(x):
+    return x + 1e4 * torch.eye(len(x), dtype=x.dtype)[..., None]
+
+
+# %% q4 always the same number
+# A feature of a changed position kept its value
+def perturbed(x):
+    copies = []
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] = 7
+        copies.append(changed)
+    return torch.stack(copies)
+
+
+# %% q4 another precision
+# The copies have another precision than x
+def perturbed(x):
+    copies = torch.zeros(len(x), *x.shape)
+    for j in range(len(x)):
+        copies[j] = x
+        copies[j, j] += 1
+    return copies
+
+
+# %% q4 a coarse threshold
+# A small move is not seen
+def felt(before, after):
+    return (after - before).norm(dim=2).T > 1e-5
 
 
 # %% q4 rows and columns swapped

@@ -47,7 +47,7 @@ def scores_over(x, axes, correction=0):
 
 def several(answer, names):
     wanted = f"Return {len(names)} things, {', '.join(names)}"
-    assert isinstance(answer, tuple), f"{wanted}: `return first, second`."
+    assert isinstance(answer, tuple | list), f"{wanted}: `return first, second`."
     assert len(answer) == len(names), f"{wanted}, not {len(answer)}."
     return answer
 
@@ -115,7 +115,7 @@ GRADIENTS = ("the gradients of x", "of the weight", "of the bias")
 # \end{gathered}$$
 #
 # There may be any number of axes before the features, also none. Write it with means and
-# roots, not with PyTorch's layer.
+# roots: PyTorch's layer would pass the checks, and teach nothing.
 
 # %% [markdown] hint
 # Only the features of one position meet in μ and σ². Which axis is D, however many others
@@ -243,8 +243,8 @@ def check_layer_norm_random(layer_norm, random):  # 1 point
 # ## The statistics of batch norm
 #
 # **Goal.** Compute what batch norm needs of a padded batch: for each feature the mean and
-# the variance over **all real positions** of all rows. Padding has no part in it, whatever
-# stands there. The variance divides by the number of real positions. Features may lie far
+# the variance over **all real positions** of all rows. Padding has no part in it, whichever
+# number stands there. The variance divides by the number of real positions. Features may lie far
 # from 0, at 3000 for example, and still vary by 1 only.
 
 # %% [markdown] hint
@@ -483,7 +483,7 @@ def check_deep_stacks(post_norm, pre_norm, random):  # 2 points
 # %% [markdown] question difficulty=4 minutes=25 reread=its-gradient-by-hand
 # ## The three gradients
 #
-# **Goal.** Go back through layer norm without autograd. `upstream` is
+# **Goal.** Go back through layer norm by formula, as autograd does for you. `upstream` is
 # $\partial \ell / \partial y$, of the shape of x. Return the gradients of x, of the weight
 # and of the bias, in this order. The first is the chapter's,
 #

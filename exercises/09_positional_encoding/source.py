@@ -438,15 +438,16 @@ def check_turn_by_hand(turn):  # 3 points
 
 # %% hidden
 def check_start_far_away(turn):  # 1 point
-    x, omega = numbers(1, 2, 1, 4), torch.tensor([0.5, 0.03])
-    answer = turn(x, omega, 300)
+    start = 1_000_003
+    x, omega = numbers(1, 2, 1, 4), torch.tensor([2.0**-9, 2.0**-12])  # exact angles
+    answer = turn(x, omega, start)
     assert tuple(answer.shape) == tuple(x.shape), (
         "A step far from the beginning comes back with another shape: behind the end of "
         "a table a slice is empty. Compute the angles for the positions that are asked."
     )
     expect(
         answer,
-        turned(x, omega, [300]),
+        turned(x, omega, [start]),
         otherwise="A single step far from the beginning is turned by a wrong angle.",
     )
 

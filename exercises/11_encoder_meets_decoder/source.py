@@ -70,7 +70,8 @@ def cache_of(x, W_K, W_V):
 
 # %% [markdown] hint
 # `source_mask[:, None]` is B 1 S: the columns are there, and `expand(-1, T, -1)` repeats
-# them for T rows. The lower triangle of ones is `torch.ones(T, T).tril()`.
+# them for T rows. The lower triangle is
+# `torch.ones(T, T, dtype=torch.bool).tril()`.
 
 
 # %% solution
@@ -368,7 +369,9 @@ def check_first_step(cached_step):  # 1 point
             "The first step fails: before it the past is None, and the cache is the new "
             f"key and value alone. Python says: {error}"
         ) from error
-    assert isinstance(answer, tuple), "Return two things: what was seen, and the cache."
+    assert isinstance(answer, tuple | list), (
+        "Return two things: what was seen, and the cache."
+    )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."
     right = cache_of(x[:, None], W_K, W_V)
     expect(
@@ -497,7 +500,9 @@ def check_pasts_move(reorder):  # 2 points
             "An index is too large: `rows` are numbers of rows, and the memory has "
             f"fewer sources than there are rows. PyTorch says: {error}"
         ) from error
-    assert isinstance(answer, tuple), "Return two things: the past, and the memory."
+    assert isinstance(answer, tuple | list), (
+        "Return two things: the past, and the memory."
+    )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."
     expect(
         answer[0],

@@ -38,9 +38,28 @@ def expect(
         return
     for message, wrong in (mistakes or {}).items():
         assert not same(actual, wrong), message
+    _expect_kind(actual, right)
+    raise AssertionError(otherwise)
+
+
+def _expect_kind(actual: object, right: object) -> None:
+    """Name what is wrong with an answer before its numbers are looked at."""
     if isinstance(right, Tensor):
         expect_tensor(actual, right)
-    raise AssertionError(otherwise)
+    elif isinstance(right, int | float):
+        assert isinstance(actual, int | float), (
+            f"Expected a number, got {_kind(actual)}."
+        )
+    elif isinstance(right, list | tuple):
+        assert isinstance(actual, list | tuple), (
+            f"Expected {_kind(right)}, got {_kind(actual)}."
+        )
+        if right and all(isinstance(part, Tensor) for part in right):
+            assert len(actual) == len(right), (
+                f"Expected {_kind(right)}, got {_kind(actual)}."
+            )
+            for part, wanted in zip(actual, right, strict=True):
+                _expect_kind(part, wanted)
 
 
 def expect_tensor(actual: object, right: Tensor) -> None:
@@ -59,8 +78,10 @@ def expect_tensor(actual: object, right: Tensor) -> None:
 def same(left: object, right: object) -> bool:
     """Whether two answers agree, numbers up to rounding.
 
+    A list is as good as a tuple.
+
     >>> same((1.0, [2]), (1.000001, [2])), same([True], [1]), same((1,), [1])
-    (True, False, False)
+    (True, False, True)
     """
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return (
@@ -78,8 +99,7 @@ def same(left: object, right: object) -> bool:
         return not isinstance(left, bool) and same(
             torch.tensor(float(left)), torch.tensor(right)
         )
-    if isinstance(left, list | tuple) and type(left) is type(right):
-        assert isinstance(right, list | tuple)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(

@@ -30,7 +30,7 @@ def random_rows(random, *, rows=4, longest=6):
 def check_padded_numbers(pad_rows):  # 1 point
     rows = [[5, 6], [7, 8, 9, 4], [3]]
     answer = pad_rows(rows)
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two things, the numbers and the mask: `return ids, mask`."
     )
     expect(

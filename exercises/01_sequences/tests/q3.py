@@ -30,7 +30,9 @@ def random_rows(random, *, rows=4, longest=6):
 def check_what_is_read(read_and_say):  # 2 points
     rows = [[7, 8, 9], [5]]
     answer = read_and_say(rows)
-    assert isinstance(answer, tuple), "Return two tensors: what is read, what is said."
+    assert isinstance(answer, tuple | list), (
+        "Return two tensors: what is read, what is said."
+    )
     assert not same(
         answer, (filled([[7, 8, 9, 2], [5, 2]]), filled([[1, 7, 8, 9], [1, 5]]))
     ), "Read and said are swapped: the first begins with BOS, the second ends with EOS."

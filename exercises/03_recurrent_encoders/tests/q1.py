@@ -90,7 +90,7 @@ MASK = torch.tensor([[True, True, False, False], [True, True, True, True]])
 
 
 def three_things(answer):
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return three things: the last state, the mean and the maximum."
     )
     assert len(answer) == 3, f"Return three things, not {len(answer)}."

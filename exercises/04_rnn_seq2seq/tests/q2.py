@@ -103,7 +103,7 @@ def check_forced_steps(forced):  # 4 points
             ),
             "The softmax goes over the steps: it belongs over the symbols, the last "
             "axis.": scores.log_softmax(dim=1),
-            "The output layer has lost its bias b′.": (
+            "The output layer has lost its bias b_out.": (
                 (every[:, 1:] @ O_out.T).log_softmax(dim=-1)
             ),
         },

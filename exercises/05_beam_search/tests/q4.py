@@ -21,7 +21,7 @@ def winner(scores):
 
 
 def place_and_score(answer):
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two things, the place of the best answer and its score."
     )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."
@@ -42,7 +42,7 @@ def advanced(candidates, k):
 
 
 def both_lists(answer):
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two lists of candidates: what goes on, and what has ended."
     )
     assert len(answer) == 2, f"Return two lists, not {len(answer)}."

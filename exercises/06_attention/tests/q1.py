@@ -66,6 +66,19 @@ def check_large_scores(masked_softmax):  # 1 point
         softmax_of(scores, mask),
         otherwise="Weights of large scores are wrong: only differences of scores count.",
     )
+    scores = torch.tensor([[[-30_000.0, 0.0, -30_001.0]]])
+    mask = torch.tensor([[[True, False, True]]])
+    weights = masked_softmax(scores, mask)
+    if isinstance(weights, torch.Tensor) and weights.shape == (1, 1, 3):
+        assert not float(weights[0, 0, 1]) > 0, (
+            "Where all scores are very low, a hidden key wins: its score must be lower "
+            "than any other, and only minus infinity always is."
+        )
+    expect(
+        weights,
+        softmax_of(scores, mask),
+        otherwise="Weights of very low scores are wrong.",
+    )
 
 
 @case("06_attention", "q1")

@@ -31,7 +31,7 @@ def check_attention_weights(attention):  # 2 points
     key = torch.eye(4)[None, :3] * torch.tensor([1.0, 2.0, -1.0])[:, None]
     mask = torch.tensor([[[True, True, False], [True, True, True]]])
     answer = attention(query, key, torch.ones(1, 3, 4), mask)
-    assert isinstance(answer, tuple), (
+    assert isinstance(answer, tuple | list), (
         "Return two things, the averages and the weights: `return averages, weights`."
     )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."

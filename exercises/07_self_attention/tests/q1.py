@@ -44,6 +44,16 @@ def mixed(heads, W_O):
     return sum(o @ W.T for o, W in zip(heads, W_O, strict=True))
 
 
+def copies_of(perturbed, x):
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(len(x), *x.shape))
+    assert copies.dtype == x.dtype, (
+        "The copies have another precision than x, so that rounding changes every "
+        "position: clone x, or pass dtype=x.dtype."
+    )
+    return copies
+
+
 def looking_back(scores):
     weights = torch.zeros_like(scores)
     for t in range(scores.shape[-1]):
@@ -78,12 +88,14 @@ def check_merge_by_hand(merge_heads):  # 2 points
     x = torch.arange(72.0).view(3, 2, 4, 3)
     try:
         merged = merge_heads(x)
-    except RuntimeError:
-        merged = None
-    assert merged is not None, (
-        "view cannot join axes that transpose has moved apart in memory: reshape and "
-        "flatten copy where they must."
-    )
+    except RuntimeError as error:
+        is_view = "view" in str(error) and "stride" in str(error)
+        raise AssertionError(
+            "view cannot join axes that transpose has moved apart in memory: reshape "
+            "and flatten copy where they must."
+            if is_view
+            else f"merge_heads stops at B H T K. PyTorch says: {error}"
+        ) from error
     expect(
         merged,
         torch.cat(x.unbind(dim=1), dim=-1),

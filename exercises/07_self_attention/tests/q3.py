@@ -44,6 +44,16 @@ def mixed(heads, W_O):
     return sum(o @ W.T for o, W in zip(heads, W_O, strict=True))
 
 
+def copies_of(perturbed, x):
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(len(x), *x.shape))
+    assert copies.dtype == x.dtype, (
+        "The copies have another precision than x, so that rounding changes every "
+        "position: clone x, or pass dtype=x.dtype."
+    )
+    return copies
+
+
 def looking_back(scores):
     weights = torch.zeros_like(scores)
     for t in range(scores.shape[-1]):

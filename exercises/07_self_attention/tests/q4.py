@@ -44,6 +44,16 @@ def mixed(heads, W_O):
     return sum(o @ W.T for o, W in zip(heads, W_O, strict=True))
 
 
+def copies_of(perturbed, x):
+    copies = perturbed(x)
+    expect_tensor(copies, torch.zeros(len(x), *x.shape))
+    assert copies.dtype == x.dtype, (
+        "The copies have another precision than x, so that rounding changes every "
+        "position: clone x, or pass dtype=x.dtype."
+    )
+    return copies
+
+
 def looking_back(scores):
     weights = torch.zeros_like(scores)
     for t in range(scores.shape[-1]):
@@ -54,8 +64,7 @@ def looking_back(scores):
 @case("07_self_attention", "q4")
 def check_perturbed_by_hand(perturbed):  # 2 points
     x = torch.tensor([[1, 2], [0, 0], [3, -1], [-2, 5]], dtype=torch.double)
-    copies = perturbed(x)
-    expect_tensor(copies, torch.zeros(4, 4, 2, dtype=torch.double))
+    copies = copies_of(perturbed, x)
     moved = (copies - x).abs() > 0
     alone, is_zero = torch.eye(4, dtype=torch.bool), (x == 0).all(dim=1)
     assert not bool(moved.all()), (
@@ -84,7 +93,8 @@ def check_felt_by_hand(felt):  # 2 points
     moves = torch.zeros(3, 3, 2, dtype=torch.double)  # copies, outputs, features
     moves[0, 0] = torch.tensor([2.0, 1])
     moves[0, 1] = torch.tensor([-1.0, -3])
-    moves[1, 2] = torch.tensor([0.0, 1e-3])
+    moves[1, 1] = torch.tensor([0.0, 3.0])
+    moves[1, 2] = torch.tensor([0.0, 1e-7])
     moves[2, 0] = torch.tensor([0.5, -0.5])
     moves[2, 2] = torch.tensor([-2.0, 1])
     right = moves.abs().sum(dim=2).T > 0
@@ -103,6 +113,9 @@ def check_felt_by_hand(felt):  # 2 points
             "the difference.": moves.sum(dim=2).T > 0,
             "Features that move in opposite directions cancel: take absolute values "
             "before you add them up.": moves.sum(dim=2).T != 0,
+            "A small move is not seen: only what is shorter than 1e-9 is rounding.": (
+                (moves.abs().amax(dim=2) > 1e-5).T
+            ),
             "An output counts only if all its features move: one is enough.": (
                 (moves != 0).all(dim=2).T
             ),

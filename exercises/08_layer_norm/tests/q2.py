@@ -28,7 +28,7 @@ def scores_over(x, axes, correction=0):
 
 def several(answer, names):
     wanted = f"Return {len(names)} things, {', '.join(names)}"
-    assert isinstance(answer, tuple), f"{wanted}: `return first, second`."
+    assert isinstance(answer, tuple | list), f"{wanted}: `return first, second`."
     assert len(answer) == len(names), f"{wanted}, not {len(answer)}."
     return answer
 

@@ -55,7 +55,9 @@ def check_first_step(cached_step):  # 1 point
             "The first step fails: before it the past is None, and the cache is the new "
             f"key and value alone. Python says: {error}"
         ) from error
-    assert isinstance(answer, tuple), "Return two things: what was seen, and the cache."
+    assert isinstance(answer, tuple | list), (
+        "Return two things: what was seen, and the cache."
+    )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."
     right = cache_of(x[:, None], W_K, W_V)
     expect(

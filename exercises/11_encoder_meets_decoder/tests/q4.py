@@ -56,7 +56,9 @@ def check_pasts_move(reorder):  # 2 points
             "An index is too large: `rows` are numbers of rows, and the memory has "
             f"fewer sources than there are rows. PyTorch says: {error}"
         ) from error
-    assert isinstance(answer, tuple), "Return two things: the past, and the memory."
+    assert isinstance(answer, tuple | list), (
+        "Return two things: the past, and the memory."
+    )
     assert len(answer) == 2, f"Return two things, not {len(answer)}."
     expect(
         answer[0],
