@@ -524,6 +524,7 @@ def check_felt_by_hand(felt):  # 2 points
 def check_every_feature_is_perturbed(perturbed, random):  # 1 point
     x = torch.randn(3, 4, generator=random, dtype=torch.double)
     x[1, 2] = 0
+    kept = "A feature of a changed position kept its value: change every one of them."
     for _ in range(2):  # the second time, what was changed is changed again
         changed = copies_of(perturbed, x)[range(3), range(3)]  # T D
         changes = (changed - x).abs()
@@ -532,10 +533,7 @@ def check_every_feature_is_perturbed(perturbed, random):  # 1 point
             "Only the first feature was changed, and a layer need not read it: change "
             "all features of the position."
         )
-        assert bool(moved.all()), (
-            "A feature of a changed position kept its value: change every one of them, "
-            "whatever it holds."
-        )
+        assert bool(moved.all()), kept
         assert bool((changes >= 0.099).all()), (
             "A change is smaller than 0.1, so that what it moves may be taken for "
             "rounding: add a number that is large enough."
@@ -545,6 +543,7 @@ def check_every_feature_is_perturbed(perturbed, random):  # 1 point
             "and that looks like movement."
         )
         x = changed
+        kept = "Perturbed once more, a position stayed as it was: add to what x holds."
 
 
 def check_layers_are_felt(perturbed, felt, random):  # 2 points

@@ -297,7 +297,7 @@ def perturbed(x):
 
 
 # %% q4 always the same number
-# A feature of a changed position kept its value
+# Perturbed once more, a position stayed as it was
 def perturbed(x):
     copies = []
     for j in range(len(x)):
