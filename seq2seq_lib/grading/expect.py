@@ -33,6 +33,10 @@ def expect(
     Traceback (most recent call last):
         ...
     AssertionError: No scale.
+    >>> expect(torch.tensor(0.5), 0.5, otherwise="Half is 0.5.")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Expected a number, got Tensor.
     """
     if same(actual, right):
         return
