@@ -7,7 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 from test_layering import MODULES, READING_ORDER
+from torch import nn
 
 from seq2seq_lib import interface, search
 from seq2seq_lib.data import batch, vocabulary
@@ -157,3 +159,15 @@ def test_papers_of_other_pages_are_in_the_bibliography(page):
     cited = set(re.findall(r"https://arxiv\.org/abs/[\d.]+", PAGES[page]))
     assert cited
     assert [address for address in cited if address not in PAGES["bibliography"]] == []
+
+
+def test_a_row_that_hides_everything_is_nan_or_zeros_in_pytorch():
+    assert "the result is `nan` or zeros, depending on the kernel" in PAGES["faq"]
+    x = torch.randn(1, 3, 8)
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    hidden = torch.ones(1, 3, dtype=torch.bool)  # True hides in this layer
+    said, _ = layer(x, x, x, key_padding_mask=hidden)
+    assert said.isnan().all()
+    shown = torch.zeros(3, 3, dtype=torch.bool)  # and shows in this function
+    said = nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=shown)
+    assert said.isnan().all() or (said == 0).all()
