@@ -7,7 +7,7 @@ Axes: B batch, T target, V vocabulary, R rows.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from seq2seq_lib.data import Batch, Batches, Corpus, Example, Pair, surnames
+from seq2seq_lib.data import (
+    Batch,
+    Batches,
+    Corpus,
+    Example,
+    Pair,
+    frequent_words,
+    surnames,
+)
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.evaluation import decode
 from seq2seq_lib.files import sweep, write_whole
 from seq2seq_lib.interface import EncoderDecoder, evaluating
+from seq2seq_lib.joint_ngram import Proposal
 from seq2seq_lib.search import Search
 from seq2seq_lib.training.checkpoint import (
     SavedModel,
@@ -41,6 +50,8 @@ class Unanswered(StrEnum):
 
     NONE = ""
     SURNAMES = "surnames"
+    WORDS = "words"
+    """Surnames and frequent words."""
 
     def sources(self, corpus: Corpus) -> list[str]:
         """Those that are in no part of the corpus, least of all in its test part."""
@@ -48,7 +59,10 @@ class Unanswered(StrEnum):
             return []
         parts = (corpus.train, corpus.dev, corpus.test)
         known = {"".join(example.source) for part in parts for example in part}
-        return [name for name in surnames() if name not in known]
+        words = surnames()
+        if self is Unanswered.WORDS:
+            words = list(dict.fromkeys([*words, *frequent_words()]))
+        return [word for word in words if word not in known]
 
 
 def fingerprint(teacher: EncoderDecoder, *more: object) -> str:
@@ -60,27 +74,113 @@ def fingerprint(teacher: EncoderDecoder, *more: object) -> str:
     return digest.hexdigest()[:12]
 
 
-def answered(
-    path: Path, teacher: SavedModel, sources: Sequence[str], *, search: Search
-) -> list[Example]:
-    """Sources with what a teacher says to them, which is found once and kept.
+Answer = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+"""Gives the symbols of an answer to each source, none of them if there is no answer."""
 
-    A source whose answer is empty or has no end is left out.
+
+def searched(teacher: SavedModel, search: Search) -> Answer:
+    """Answers with what a search finds; what has no end is no answer."""
+
+    def answer(sources: Sequence[str]) -> list[list[str]]:
+        found = decode(teacher, sources, search=search)
+        ended = [one.best.tokens if one.best.finished else [] for one in found]
+        return [list(teacher.target_vocabulary.decode(tokens)) for tokens in ended]
+
+    return answer
+
+
+def chosen(
+    teacher: SavedModel,
+    propose: Callable[[Sequence[str]], Sequence[Sequence[Proposal]]],
+    *,
+    weight: float = 0.5,
+) -> Answer:
+    """Answers with the proposal that two models together hold most probable.
+
+    Args:
+        teacher: one of them, a network.
+        propose: the other one, which also proposes.
+        weight: how much its log-probability counts, beside the teacher's.
+    """
+
+    def answer(sources: Sequence[str]) -> list[Sequence[str]]:
+        proposals = in_shares(propose, sources)
+        said = [
+            (word, one.sounds)
+            for word, several in zip(sources, proposals, strict=True)
+            for one in several
+        ]
+        found = iter(log_probabilities(teacher, said))
+        return [
+            max(
+                several,
+                key=lambda one: next(found) + weight * one.log_probability,
+                default=NOTHING,
+            ).sounds
+            for several in proposals
+        ]
+
+    return answer
+
+
+NOTHING = Proposal(0.0, ())
+
+
+def log_probabilities(
+    saved: SavedModel,
+    said: Sequence[tuple[Sequence[str], Sequence[str]]],
+    *,
+    budget: int = 4096,
+) -> list[float]:
+    """How probable a model holds whole outputs, as logarithms.
+
+    Processes that train together divide the outputs among them; all have to call it.
+
+    Args:
+        saved: a trained model.
+        said: sources with an output each.
+        budget: positions that are computed together.
+    """
+    pairs = [
+        Pair(saved.source_vocabulary.encode(s), saved.target_vocabulary.encode(t))
+        for s, t in said
+    ]
+
+    def ask(groups: Sequence[list[int]]) -> list[list[float]]:
+        found = []
+        with evaluating(saved.model):
+            for rows in groups:
+                batch = Batch.from_pairs([pairs[row] for row in rows])
+                batch = batch.to(saved.model.device)
+                right = saved.model(batch).gather(-1, batch.target[..., None])[..., 0]
+                total = torch.where(batch.target_mask, right, 0).sum(dim=1)  # B
+                found.append(total.tolist())
+        return found
+
+    groups = Batches(pairs, budget=budget).plan(0) if pairs else []
+    totals = [0.0] * len(pairs)
+    for rows, found in zip(groups, in_shares(ask, groups), strict=True):
+        for row, total in zip(rows, found, strict=True):
+            totals[row] = total
+    return totals
+
+
+def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example]:
+    """Sources with the answers to them, which are found once and kept.
+
+    A source without an answer is left out.
 
     Args:
         path: a file with a line for each: the source, a tab, and the symbols of the
             answer. It is written if it is missing.
-        teacher: answers.
         sources: without references.
-        search: how answers are found.
+        answer: finds the answers.
 
     Raises:
         ValueError: the file is about other sources.
     """
     if not all(collected(path.exists())):  # so that all processes decide alike
-        found = decode(teacher, sources, search=search)
-        ended = [one.best.tokens if one.best.finished else [] for one in found]
-        said = map(teacher.target_vocabulary.decode, ended)
+        said = answer(sources)
         lines = [f"{s}\t{' '.join(a)}\n" for s, a in zip(sources, said, strict=True)]
         if rank() == 0:
             sweep(path)

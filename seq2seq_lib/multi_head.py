@@ -18,6 +18,10 @@ from torch.nn import functional as F
 
 from seq2seq_lib.attention import check_mask, dot_product_weights
 from seq2seq_lib.dropout import Dropout
+from seq2seq_lib.linear import Linear
+
+FEW_KEYS = 256
+"""Up to so many, plain products are faster than PyTorch's kernel in bfloat16."""
 
 
 class KeyValue(NamedTuple):
@@ -88,7 +92,7 @@ class MultiHead(nn.Module):
             )
         self.heads = heads
         self.dropout = Dropout(dropout)
-        self.output = nn.Linear(width, width)
+        self.output = Linear(width, width)
 
     def look(
         self,
@@ -120,8 +124,9 @@ class MultiHead(nn.Module):
                     "it is the same for every row."
                 )
         drops = self.training and self.dropout.share > 0
-        # PyTorch's kernel for CPUs cannot drop weights
-        readably = weights or (drops and query.device.type == "cpu")
+        # PyTorch's kernel for CPUs cannot drop weights, and is slow in few bits
+        few = query.dtype is torch.bfloat16 and memory.key.shape[2] <= FEW_KEYS
+        readably = weights or (query.device.type == "cpu" and (drops or few))
         if causal and (readably or mask is not None):
             allowed = causal_mask(query.shape[2], query.device)[None]
             mask, causal = allowed if mask is None else allowed & mask, False
@@ -190,7 +195,7 @@ class SelfAttention(MultiHead):
         turn: nn.Module | None = None,
     ) -> None:
         super().__init__(width, heads, dropout=dropout)
-        self.project = nn.Linear(width, 3 * width)
+        self.project = Linear(width, 3 * width)
         self.turn = turn
 
     def forward(
@@ -260,8 +265,8 @@ class CrossAttention(MultiHead):
         self, width: int, heads: int, *, memory_width: int, dropout: float = 0.0
     ) -> None:
         super().__init__(width, heads, dropout=dropout)
-        self.query = nn.Linear(width, width)
-        self.memory = nn.Linear(memory_width, 2 * width)
+        self.query = Linear(width, width)
+        self.memory = Linear(memory_width, 2 * width)
 
     def prepare(self, states: Float[Tensor, "B S M"]) -> KeyValue:
         """Keys and values of the memory, the same at every step."""

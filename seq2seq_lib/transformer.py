@@ -21,6 +21,7 @@ from seq2seq_lib.interface import (
     Memory,
     ModelConfig,
 )
+from seq2seq_lib.linear import Linear
 from seq2seq_lib.multi_head import CrossAttention, KeyValue, OneSource, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.positional import PositionKind, Positions, Rotary
@@ -65,6 +66,7 @@ class TransformerConfig(ModelConfig):
         positions: how positions are told.
         longest: positions in a learned table.
         tie_output: the output layer uses the target embedding's weights.
+        tie_source: so does the source embedding, if both languages share a vocabulary.
     """
 
     width: int = 128
@@ -80,6 +82,7 @@ class TransformerConfig(ModelConfig):
     positions: PositionKind = PositionKind.SINUSOIDAL
     longest: int = 256
     tie_output: bool = True
+    tie_source: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,6 +95,12 @@ class TransformerConfig(ModelConfig):
             raise ValueError(
                 f"rotary positions turn pairs of features, but a head of width="
                 f"{self.width} / heads={self.heads} has an odd number: change one."
+            )
+        if self.tie_source and self.source_symbols != self.target_symbols:
+            raise ValueError(
+                f"tie_source with source_symbols={self.source_symbols} and "
+                f"target_symbols={self.target_symbols}: one embedding for both needs "
+                "one vocabulary."
             )
 
     @property
@@ -153,9 +162,10 @@ class TransformerConfig(ModelConfig):
 
     def build(self) -> EncoderDecoder:
         """A fresh model of these sizes."""
-        return EncoderDecoder(
-            TransformerEncoder(self), TransformerDecoder(self), config=self
-        )
+        encoder, decoder = TransformerEncoder(self), TransformerDecoder(self)
+        if self.tie_source:
+            encoder.embedding.embedding.weight = decoder.embedding.embedding.weight
+        return EncoderDecoder(encoder, decoder, config=self)
 
 
 class TransformerEncoder(Encoder):
@@ -272,7 +282,7 @@ class TransformerDecoder(Decoder):
             for _ in range(config.decoder_layers)
         )
         self.norm = config.last_norm()
-        self.output = nn.Linear(config.width, config.target_symbols)
+        self.output = Linear(config.width, config.target_symbols)
         initialize(*self.blocks)
         if config.tie_output:
             self.output.weight = self.embedding.embedding.weight

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.dropout import Dropout
+from seq2seq_lib.linear import Linear
 from seq2seq_lib.multi_head import CrossAttention, KeyValue, OneSource, SelfAttention
 from seq2seq_lib.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.positional import Positions
@@ -55,10 +56,10 @@ class FeedForward(nn.Sequential):
 
     def __init__(self, width: int, hidden: int, *, dropout: float = 0.0) -> None:
         super().__init__(
-            nn.Linear(width, hidden),
+            Linear(width, hidden),
             nn.ReLU(),
             Dropout(dropout),
-            nn.Linear(hidden, width),
+            Linear(hidden, width),
         )
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:

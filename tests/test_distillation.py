@@ -7,7 +7,16 @@ from torch.testing import assert_close
 
 from seq2seq_lib import distillation
 from seq2seq_lib.data import Batch, Corpus, Example, Pair, Vocabulary
-from seq2seq_lib.distillation import Beliefs, Unanswered, answered, fingerprint
+from seq2seq_lib.distillation import (
+    Beliefs,
+    Unanswered,
+    answered,
+    chosen,
+    fingerprint,
+    log_probabilities,
+    searched,
+)
+from seq2seq_lib.joint_ngram import Proposal
 from seq2seq_lib.search import greedy_search
 from seq2seq_lib.training import SavedModel
 
@@ -94,30 +103,74 @@ def test_what_a_killed_process_left_is_removed(teacher, tmp_path):
     assert [*tmp_path.iterdir()] == [path]
 
 
-def search(symbols):
-    return partial(greedy_search, max_length=symbols)
+def search(saved, symbols):
+    return searched(saved, partial(greedy_search, max_length=symbols))
 
 
 def test_the_teacher_answers_once(saved, tmp_path):
     path = tmp_path / "answers.tsv"
     words = ["abc", "gfe", "d"]
-    answered(path, saved, words, search=search(6))
+    answered(path, words, search(saved, 6))
     lines = path.read_text().splitlines()
     assert [line.partition("\t")[0] for line in lines] == words
     path.write_text("abc\tv w\ngfe\t\nd\tx\n")
-    kept = answered(path, saved, words, search=search(6))
+    kept = answered(path, words, search(saved, 6))
     assert kept == [  # where nothing was said, there is nothing to learn
         Example(("a", "b", "c"), (("v", "w"),)),
         Example(("d",), (("x",),)),
     ]
     with pytest.raises(ValueError, match="answers other sources than these 2"):
-        answered(path, saved, words[:2], search=search(6))
+        answered(path, words[:2], search(saved, 6))
 
 
 def test_an_answer_without_an_end_is_none(saved, tmp_path):
     with torch.no_grad():
         saved.model.decoder.output.bias[2] = -1e4  # it never says <eos>
-    assert answered(tmp_path / "a.tsv", saved, ["abc"], search=search(4)) == []
+    assert answered(tmp_path / "a.tsv", ["abc"], search(saved, 4)) == []
+
+
+@pytest.mark.parametrize("budget", [12, 4096])
+def test_how_probable_whole_outputs_are(saved, device, budget):
+    said = [("abc", "vw"), ("g", "zyxwv"), ("abc", "x")]
+    found = log_probabilities(saved, said, budget=budget)
+    for (source, output), total in zip(said, found, strict=True):
+        pair = Pair(
+            saved.source_vocabulary.encode(source),
+            saved.target_vocabulary.encode(output),
+        )
+        batch = Batch.from_pairs([pair]).to(device)
+        with torch.no_grad():
+            steps = saved.model(batch)[0]
+        expected = sum(steps[t, s].item() for t, s in enumerate(batch.target[0]))
+        assert total == pytest.approx(expected, abs=1e-4)
+    assert log_probabilities(saved, []) == []
+
+
+def test_two_models_choose_together(saved):
+    outputs = [("v", "w"), ("x",), ("z", "z", "y")]
+    believed = log_probabilities(saved, [("abc", output) for output in outputs])
+
+    def propose(words):
+        # the less probable an output is for the teacher, the more for this one
+        proposals = [Proposal(-x, o) for x, o in zip(believed, outputs, strict=True)]
+        return [proposals if word == "abc" else [] for word in words]
+
+    order = sorted(range(3), key=believed.__getitem__)
+    for weight, best in ((0.0, order[-1]), (0.5, order[-1]), (2.0, order[0])):
+        answer = chosen(saved, propose, weight=weight)
+        assert [*answer(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
+
+
+def test_frequent_words_come_after_surnames_and_none_twice():
+    letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
+    the = [Example(("t", "h", "e"), (("v",),))]
+    corpus = Corpus("toy", the, [], [], letters, letters)
+    words = Unanswered.WORDS.sources(corpus)
+    names = Unanswered.SURNAMES.sources(corpus)
+    assert words[: len(names)] == names
+    assert len(words) == len(set(words)) > len(names) + 50_000
+    assert "and" in words
+    assert "the" not in words
 
 
 def test_no_word_of_the_corpus_is_answered():

@@ -5,6 +5,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from seq2seq_lib.multi_head import (
+    FEW_KEYS,
     CrossAttention,
     KeyValue,
     OneSource,
@@ -95,6 +96,19 @@ def test_the_two_forms_agree_forward_and_backward(x):
             strict=True,
         ):
             assert_close(mine, theirs, **EXACT)
+
+
+@pytest.mark.parametrize("keys", [FEW_KEYS, FEW_KEYS + 1])
+def test_in_few_bits_either_form_gives_about_the_same(keys, device):
+    torch.manual_seed(0)
+    attention = SelfAttention(8, 2).to(device)
+    x = torch.randn(2, keys, 8, device=device)
+    mask = torch.ones(2, 1, keys, dtype=torch.bool, device=device)
+    mask[0, :, -5:] = False
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        few, _ = attention(x, mask, causal=True)
+    exact, _ = attention(x, mask, causal=True)
+    assert_close(few.float(), exact, rtol=0, atol=0.03)
 
 
 def test_steps_with_a_cache_equal_the_causal_pass(x):

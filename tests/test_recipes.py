@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ import torch
 from seq2seq_lib import distillation, recipes
 from seq2seq_lib.data import Batch, encode_pairs
 from seq2seq_lib.interface import evaluating
+from seq2seq_lib.joint_ngram import Proposal
 from seq2seq_lib.recipes import (
     CorpusName,
     load_corpus,
@@ -51,7 +53,7 @@ def test_every_recipe_of_the_library_can_be_read_and_built(name):
     recipe = load_recipe(name)
     assert recipe.name == name
     assert recipe.training.steps > 0
-    assert recipe.model_config(30, 45).build().config is not None
+    assert recipe.model_config(45, 45).build().config is not None
 
 
 @pytest.mark.parametrize("name", [n for n in CorpusName if n.startswith("toy")])
@@ -239,6 +241,29 @@ def test_a_recipe_can_learn_from_teachers(tmp_path, device, teaching):
     assert distance(taught.model) < 0.5 * distance(untaught)
 
 
+def test_teachers_may_choose_among_proposals(tmp_path, device, monkeypatch, teaching):
+    class Proposes:
+        model = Path("scripted.fst")
+
+        def propose(self, words):
+            return [[Proposal(0.0, tuple(word))] for word in words]
+
+    monkeypatch.setattr(recipes.JointNGram, "kept", lambda *_: Proposes())
+    recipe, _ = teaching
+    recipe = dataclasses.replace(
+        recipe,
+        distillation=dataclasses.replace(
+            recipe.distillation, proposals=recipes.Proposals.JOINT_NGRAM
+        ),
+        training=dataclasses.replace(recipe.training, distillation=0.0, steps=2),
+    )
+    train(recipe, tmp_path / "taught", device=device, progress=False)
+    (path,) = (tmp_path / "taught").glob("answers-*.tsv")
+    assert path.read_text() == "bad\tb a d\ncab\tc a b\n"
+    assert not [*(tmp_path / "taught").glob("beliefs-*")]  # only answers count
+    assert "joint n-gram model" in recipe.distillation.description()
+
+
 def test_a_killed_run_does_not_ask_its_teachers_again(
     tmp_path, device, monkeypatch, teaching
 ):
@@ -305,8 +330,9 @@ def teaching(tiny, tmp_path, device, monkeypatch):
 @pytest.mark.parametrize(
     "share, table, message",
     [
-        ("0.5", "", r"distillation=0\.5 and teachers=\[\]: expected both"),
-        ("0.0", "teachers = ['a']", r"distillation=0\.0 and teachers=\['a'\]"),
+        ("0.5", "", r"distillation=0\.5 needs teachers"),
+        ("0.0", "teachers = ['a']", r"teachers=\['a'\] teach nothing"),
+        ("0.5", "teachers = ['a']\nproposals = 'joint-ngram'", "need something unans"),
         ("0.5", "teachers = 'a'", "expected a list of values of type str"),
         ("0.5", "teachers = [3]", "expected a list of values of type str"),
         ("0.0", "unanswered = 'surnames'", "needs teachers to answer"),

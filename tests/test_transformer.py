@@ -8,7 +8,7 @@ from models import CONFIGS, SIZES, SMALL, build, example_batch
 from torch import nn
 from torch.testing import assert_close
 
-from seq2seq_lib.data.vocabulary import PAD
+from seq2seq_lib.data.vocabulary import PAD, Vocabulary
 from seq2seq_lib.dropout import Dropout
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.multi_head import OneSource, causal_mask
@@ -16,6 +16,7 @@ from seq2seq_lib.normalization import NormKind, NormOrder
 from seq2seq_lib.positional import PositionKind
 from seq2seq_lib.rnn_seq2seq import RNNDecoder
 from seq2seq_lib.torch_transformer import from_torch, to_torch
+from seq2seq_lib.training import SavedModel, load_model, save_model
 from seq2seq_lib.training.loss import cross_entropy
 from seq2seq_lib.transformer import DropoutSites, TransformerConfig, TransformerEncoder
 from seq2seq_lib.transformer_blocks import FeedForward
@@ -147,6 +148,29 @@ def test_tied_weights_are_one_tensor():
     assert tied.decoder.output.weight is tied.decoder.embedding.embedding.weight
     count = {m: sum(p.numel() for p in m.parameters()) for m in (tied, free)}
     assert count[free] - count[tied] == 9 * 8
+
+
+def test_one_vocabulary_may_have_one_embedding():
+    sizes = {"source_symbols": 9, "target_symbols": 9}
+    one = TransformerConfig(**sizes, **SMALL, tie_source=True).build()
+    two = TransformerConfig(**sizes, **SMALL).build()
+    shared = one.encoder.embedding.embedding.weight
+    assert shared is one.decoder.embedding.embedding.weight is one.decoder.output.weight
+    count = {m: sum(p.numel() for p in m.parameters()) for m in (one, two)}
+    assert count[two] - count[one] == 9 * 8
+    with pytest.raises(ValueError, match="needs one vocabulary"):
+        TransformerConfig(source_symbols=9, target_symbols=8, tie_source=True)
+
+
+def test_one_embedding_survives_a_file(tmp_path):
+    sizes = {"source_symbols": 11, "target_symbols": 11}
+    model = TransformerConfig(**sizes, **SMALL, tie_source=True).build().eval()
+    symbols = Vocabulary("abcdefg")
+    save_model(tmp_path / "m", SavedModel(model, symbols, symbols, "toy"))
+    again = load_model(tmp_path / "m", device=torch.device("cpu")).model
+    assert again.encoder.embedding.embedding.weight is again.decoder.output.weight
+    batch = example_batch()
+    assert_close(again(batch), model(batch))
 
 
 def sites(config):

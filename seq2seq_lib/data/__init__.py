@@ -13,6 +13,7 @@ from seq2seq_lib.data.batch import (
 )
 from seq2seq_lib.data.cmudict import PHONEMES, VOWELS, cmudict
 from seq2seq_lib.data.download import RemoteFile, fetch
+from seq2seq_lib.data.frequent_words import frequent_words
 from seq2seq_lib.data.multi30k import Direction, Multi30kPart, multi30k, multi30k_corpus
 from seq2seq_lib.data.pronalsyl import pronalsyl
 from seq2seq_lib.data.subwords import SubwordVocabulary, read_vocabulary
@@ -43,6 +44,7 @@ __all__ = [
     "cmudict",
     "encode_pairs",
     "fetch",
+    "frequent_words",
     "letter_alignments",
     "multi30k",
     "multi30k_corpus",

@@ -119,8 +119,8 @@ def installed_file(
     """Find a data file inside an installed package, without importing the package.
 
     Args:
-        package: name of a top-level package.
-        name: path of the file inside it.
+        package: name of a top-level package, or of a module.
+        name: path of the file inside the package, or beside the module.
         sha256: checksum of the content, in hexadecimal.
         extra: ``seq2seq_lib[extra]`` installs it.
 
@@ -134,7 +134,8 @@ def installed_file(
         raise FileNotFoundError(
             f"the package {package}, which holds {name}, is not installed. {advice}"
         )
-    for directory in spec.submodule_search_locations or []:
+    beside = [Path(spec.origin).parent] if spec.origin else []
+    for directory in spec.submodule_search_locations or beside:
         path = Path(directory, name)
         if path.exists():
             break

@@ -27,10 +27,18 @@ from seq2seq_lib.data import (
     toy_corpus,
 )
 from seq2seq_lib.data.cmudict import place_by_hash
-from seq2seq_lib.distillation import Beliefs, Unanswered, answered, fingerprint
+from seq2seq_lib.distillation import (
+    Beliefs,
+    Unanswered,
+    answered,
+    chosen,
+    fingerprint,
+    searched,
+)
 from seq2seq_lib.ensemble import ensemble
 from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
+from seq2seq_lib.joint_ngram import JointNGram
 from seq2seq_lib.search import Search, beam_search, greedy_search
 from seq2seq_lib.search.hypothesis import check_search
 from seq2seq_lib.training import (
@@ -41,9 +49,16 @@ from seq2seq_lib.training import (
     save_model,
 )
 from seq2seq_lib.training.checkpoint import load_weights, weights_of
-from seq2seq_lib.training.distributed import rank
+from seq2seq_lib.training.distributed import collected, rank
 from seq2seq_lib.translation import measure
 from seq2seq_lib.weights import check_alike, open_model
+
+
+class Proposals(StrEnum):
+    """Models that may propose answers to a teacher."""
+
+    NONE = ""
+    JOINT_NGRAM = "joint-ngram"
 
 
 class CorpusName(StrEnum):
@@ -170,15 +185,22 @@ class DistillationConfig:
         teachers: recipes that were run before, models that come with the library, or
             files; they teach what they believe on average.
         unanswered: sources without a reference that the teachers answer.
+        proposals: answers are not searched, but chosen among those of another model,
+            whose opinion counts too.
     """
 
     teachers: tuple[str, ...] = ()
     unanswered: Unanswered = Unanswered.NONE
+    proposals: Proposals = Proposals.NONE
 
     def __post_init__(self) -> None:
         if self.unanswered and not self.teachers:
             raise ValueError(
                 f"unanswered={self.unanswered.value!r} needs teachers to answer."
+            )
+        if self.proposals and not self.unanswered:
+            raise ValueError(
+                f"proposals={self.proposals.value!r} need something unanswered."
             )
 
     def description(self) -> str:
@@ -186,11 +208,16 @@ class DistillationConfig:
         if not self.teachers:
             return ""
         text = f"Also what models of these recipes believe: {', '.join(self.teachers)}"
-        if self.unanswered is Unanswered.SURNAMES:
+        if self.unanswered:
             text += (
                 ". Surnames of the United States census of 1990 (from the package "
-                "names, MIT), without pronunciation, as these models pronounce them"
+                "names, MIT)"
             )
+            if self.unanswered is Unanswered.WORDS:
+                text += " and words of the English Wikipedia (wordninja, MIT)"
+            text += ", without pronunciation, as these models pronounce them"
+        if self.proposals:
+            text += " together with a joint n-gram model of the same training words"
         return text
 
 
@@ -223,10 +250,12 @@ class Recipe:
         with torch.device("meta"):
             self.model_config(1, 1).build()
         share, teachers = self.training.distillation, self.distillation.teachers
-        if (share > 0) != bool(teachers):
+        if share and not teachers:
+            raise ValueError(f"distillation={share} needs teachers.")
+        if teachers and not share and not self.distillation.unanswered:
             raise ValueError(
-                f"distillation={share} and teachers={list(teachers)}: expected both, a "
-                "share above 0 and at least one name, or neither."
+                f"teachers={list(teachers)} teach nothing: expected distillation above "
+                "0 among the options of training, or something unanswered."
             )
         monitor, metrics = self.training.monitor, self.data.corpus.metrics
         if monitor not in ("", *metrics):
@@ -353,7 +382,8 @@ def train(
     if recipe.distillation.teachers:
         teacher = _teacher(recipe, saved)
         pairs += _answers(recipe, corpus, teacher, directory)
-        beliefs = Beliefs.kept(directory, teacher.model, pairs)
+        if recipe.training.distillation:
+            beliefs = Beliefs.kept(directory, teacher.model, pairs)
     words = corpus.dev[: recipe.data.development_words or None]
 
     search = partial(greedy_search, max_length=recipe.search.max_length)
@@ -420,13 +450,17 @@ def _answers(
     ]
     if not sources:
         return []
-    name = fingerprint(teacher.model, recipe.search)
-    examples = answered(
-        directory / f"answers-{name}.tsv",
-        teacher,
-        sources,
-        search=recipe.search.search(),
-    )
+    if recipe.distillation.proposals:
+        if rank() == 0:
+            JointNGram.kept(directory, corpus.train)
+        collected(None)  # the others wait until it is written
+        ngram = JointNGram.kept(directory, corpus.train)
+        answer = chosen(teacher, ngram.propose)
+        name = fingerprint(teacher.model, sources, ngram.model.name)
+    else:
+        answer = searched(teacher, recipe.search.search())
+        name = fingerprint(teacher.model, recipe.search)
+    examples = answered(directory / f"answers-{name}.tsv", sources, answer)
     return encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
 
 

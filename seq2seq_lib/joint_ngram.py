@@ -1,0 +1,170 @@
+"""A model that is no network: n-grams over pieces of spelling and sound at once.
+
+Letters and sounds of every training word are aligned into pieces, such as ``p|h}F`` or
+``e}_``, and an n-gram model counts which pieces follow each other (Bisani and Ney,
+2008). It errs on other words than a network does, so it is a good second opinion.
+Alignment, counting and search are those of Phonetisaurus (Novak et al., 2016).
+"""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from seq2seq_lib.data.batch import Example
+from seq2seq_lib.files import write_whole
+
+ORDER = 8
+PROPOSALS = 20
+WIDTH = 2000
+"""Of the search for proposals."""
+BEHIND = 5.0
+"""A proposal this much less probable than the best one, in nats, is left out."""
+
+
+class Proposal(NamedTuple):
+    """One pronunciation with the logarithm of its probability."""
+
+    log_probability: float
+    sounds: tuple[str, ...]
+
+
+class JointNGram:
+    """Proposes pronunciations for words.
+
+    Args:
+        model: a file that ``learn`` wrote.
+        letters: those it has seen.
+    """
+
+    def __init__(self, model: Path, letters: Iterable[str]) -> None:
+        self.model = model
+        self.letters = frozenset(letters)
+
+    @classmethod
+    def kept(cls, directory: Path, examples: Iterable[Example]) -> "JointNGram":
+        """The model of these examples in a directory, learned if it is missing.
+
+        Raises:
+            OSError: Phonetisaurus is not installed, or not for this machine.
+            RuntimeError: it failed.
+        """
+        examples = list(examples)
+        lexicon = "".join(
+            f"{''.join(example.source)}\t{' '.join(sounds)}\n"
+            for example in examples
+            for sounds in example.references
+        )
+        name = hashlib.sha256(lexicon.encode()).hexdigest()[:12]
+        model = directory / f"ngram-{name}.fst"
+        if not model.exists():
+            learn(lexicon, model)
+        return cls(model, (letter for one in examples for letter in one.source))
+
+    def propose(self, words: Sequence[str]) -> list[list[Proposal]]:
+        """The most probable pronunciations of each word, the best first.
+
+        A word has none if one of its letters was never seen; Phonetisaurus by itself
+        would pronounce the others.
+
+        Raises:
+            OSError: Phonetisaurus is not installed, or not for this machine.
+            RuntimeError: it failed.
+        """
+        found: dict[str, list[Proposal]] = {word: [] for word in words}
+        readable = filter(self.letters.issuperset, found)
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory, "words")
+            file.write_text("".join(f"{word}\n" for word in readable), encoding="utf-8")
+            lines = _run(
+                "phonetisaurus-g2pfst",
+                f"--model={self.model}",
+                f"--wordlist={file}",
+                f"--nbest={PROPOSALS}",
+                f"--beam={WIDTH}",
+            ).splitlines()
+        for word, score, *rest in (line.split("\t") for line in lines):
+            sounds = tuple(" ".join(rest).split())
+            if sounds:
+                found[word].append(Proposal(-float(score), sounds))
+        return [_near_the_best(found[word]) for word in words]
+
+
+def _near_the_best(proposals: list[Proposal]) -> list[Proposal]:
+    ranked = sorted(proposals, reverse=True)
+    least = ranked[0].log_probability - BEHIND if ranked else 0.0
+    return [one for one in ranked if one.log_probability >= least]
+
+
+def learn(lexicon: str, model: Path) -> None:
+    """Learn a joint n-gram model and write it.
+
+    Args:
+        lexicon: a line for each pronunciation: the word, a tab, and the sounds.
+        model: the file to write.
+
+    Raises:
+        OSError: Phonetisaurus is not installed, or not for this machine.
+        RuntimeError: it failed.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        file = partial(Path, directory)
+        file("lexicon").write_text(lexicon, encoding="utf-8")
+        _run(
+            "phonetisaurus-align",
+            f"--input={file('lexicon')}",
+            f"--ofile={file('pieces')}",
+            "--seq1_del=false",  # every letter says something, if only silence
+            "--seq2_del=true",
+        )
+        longest = max(map(len, map(str.split, file("pieces").read_text().splitlines())))
+        # estimate-ngram ends with a segmentation fault if no line is that long
+        order = min(ORDER, longest)
+        _run(
+            "estimate-ngram",
+            *("-o", str(order)),
+            *("-t", str(file("pieces"))),
+            *("-wl", str(file("arpa"))),
+        )
+        _run(
+            "phonetisaurus-arpa2wfst",
+            f"--lm={file('arpa')}",
+            f"--ofile={file('model')}",
+        )
+        model.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(model, file("model").read_bytes())
+
+
+def _run(program: str, *arguments: str) -> str:
+    spec = importlib.util.find_spec("phonetisaurus")
+    if spec is None:
+        raise FileNotFoundError(
+            "a joint n-gram model needs Phonetisaurus. Try: "
+            'pip install "seq2seq_lib[distillation]"'
+        )
+    (home,) = map(Path, spec.submodule_search_locations or ())
+    path = home / "bin" / platform.machine() / program
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Phonetisaurus at {home} has no {program} for {platform.system()} on "
+            f"{platform.machine()}: learn from teachers without proposals here."
+        )
+    libraries = home / "lib" / platform.machine()
+    done = subprocess.run(  # noqa: S603
+        [path, *arguments],
+        env={**os.environ, "LD_LIBRARY_PATH": str(libraries)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(
+            f"{program} ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+        )
+    return done.stdout
