@@ -389,7 +389,7 @@ def _ship(options: argparse.Namespace) -> int:
         options.name,
         recipe=recipe.name,
         search=dataclasses.asdict(recipe.search),
-        also_learned_from=recipe.distillation.description(),
+        also_learned_from=recipe.learned_from(),
         directory=options.directory,
     )
     print(json.dumps(dataclasses.asdict(card), indent=2, ensure_ascii=False))

@@ -29,7 +29,7 @@ from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.evaluation import decode
 from seq2seq_lib.files import sweep, write_whole
 from seq2seq_lib.interface import EncoderDecoder, evaluating
-from seq2seq_lib.joint_ngram import Proposal
+from seq2seq_lib.joint_ngram import JointNGram
 from seq2seq_lib.search import Search
 from seq2seq_lib.training.checkpoint import (
     SavedModel,
@@ -41,6 +41,7 @@ from seq2seq_lib.training.distributed import collected, in_shares, rank
 from seq2seq_lib.training.objective import Teacher
 
 FORMAT = "seq2seq_lib beliefs 1"
+WEIGHT = 0.5
 LARGEST = 2_000_000_000
 """Bytes of beliefs that are kept in memory."""
 
@@ -89,41 +90,31 @@ def searched(teacher: SavedModel, search: Search) -> Answer:
     return answer
 
 
-def chosen(
-    teacher: SavedModel,
-    propose: Callable[[Sequence[str]], Sequence[Sequence[Proposal]]],
-    *,
-    weight: float = 0.5,
-) -> Answer:
+def chosen(teacher: SavedModel, ngram: JointNGram) -> Answer:
     """Answers with the proposal that two models together hold most probable.
 
     Args:
-        teacher: one of them, a network.
-        propose: the other one, which also proposes.
-        weight: how much its log-probability counts, beside the teacher's.
+        teacher: a network.
+        ngram: proposes; its scores count ``WEIGHT`` times.
     """
 
     def answer(sources: Sequence[str]) -> list[Sequence[str]]:
-        proposals = in_shares(propose, sources)
+        ngram.learn()
+        proposals = in_shares(ngram.propose, sources)
         said = [
             (word, one.sounds)
             for word, several in zip(sources, proposals, strict=True)
             for one in several
         ]
         found = iter(log_probabilities(teacher, said))
-        return [
-            max(
-                several,
-                key=lambda one: next(found) + weight * one.log_probability,
-                default=NOTHING,
-            ).sounds
-            for several in proposals
-        ]
+        answers: list[Sequence[str]] = []
+        for several in proposals:
+            totals = [next(found) + WEIGHT * one.score for one in several]
+            best = max(zip(totals, several, strict=True), default=None)
+            answers.append(best[1].sounds if best else ())
+        return answers
 
     return answer
-
-
-NOTHING = Proposal(0.0, ())
 
 
 def log_probabilities(

@@ -12,13 +12,14 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from seq2seq_lib.data.batch import Example
-from seq2seq_lib.files import write_whole
+from seq2seq_lib.files import sweep, write_whole
+from seq2seq_lib.training.distributed import collected, rank
 
 ORDER = 8
 PROPOSALS = 20
@@ -26,12 +27,14 @@ WIDTH = 2000
 """Of the search for proposals."""
 BEHIND = 5.0
 """A proposal this much less probable than the best one, in nats, is left out."""
+LEFT_OUT = 99.0
+"""What Phonetisaurus charges for a letter that it leaves out."""
 
 
 class Proposal(NamedTuple):
-    """One pronunciation with the logarithm of its probability."""
+    """One pronunciation; its score is the logarithm of a probability."""
 
-    log_probability: float
+    score: float
     sounds: tuple[str, ...]
 
 
@@ -39,39 +42,44 @@ class JointNGram:
     """Proposes pronunciations for words.
 
     Args:
-        model: a file that ``learn`` wrote.
-        letters: those it has seen.
+        directory: where the model is kept.
+        examples: what it learns from, when that is asked for.
     """
 
-    def __init__(self, model: Path, letters: Iterable[str]) -> None:
-        self.model = model
-        self.letters = frozenset(letters)
+    def __init__(self, directory: Path, examples: Sequence[Example]) -> None:
+        self.letters = frozenset(letter for one in examples for letter in one.source)
+        self.lexicon = "".join(
+            f"{''.join(example.source)}\t{' '.join(sounds)}\n"
+            for example in examples
+            for sounds in example.references
+        )
+        options = (ORDER, PROPOSALS, WIDTH, BEHIND)
+        text = f"{options}\n{self.lexicon}"
+        self.name = hashlib.sha256(text.encode()).hexdigest()[:12]
+        self.model = directory / f"ngram-{self.name}.fst"
 
-    @classmethod
-    def kept(cls, directory: Path, examples: Iterable[Example]) -> "JointNGram":
-        """The model of these examples in a directory, learned if it is missing.
+    def learn(self) -> None:
+        """Learn, unless the model is there already.
+
+        Of processes that train together, the first one learns; all have to call it.
 
         Raises:
             OSError: Phonetisaurus is not installed, or not for this machine.
             RuntimeError: it failed.
         """
-        examples = list(examples)
-        lexicon = "".join(
-            f"{''.join(example.source)}\t{' '.join(sounds)}\n"
-            for example in examples
-            for sounds in example.references
-        )
-        name = hashlib.sha256(lexicon.encode()).hexdigest()[:12]
-        model = directory / f"ngram-{name}.fst"
-        if not model.exists():
-            learn(lexicon, model)
-        return cls(model, (letter for one in examples for letter in one.source))
+        if rank() == 0 and not self.model.exists():
+            sweep(self.model)
+            write_whole(self.model, _learned(self.lexicon))
+        collected(None)  # the others wait until it is written
 
     def propose(self, words: Sequence[str]) -> list[list[Proposal]]:
         """The most probable pronunciations of each word, the best first.
 
-        A word has none if one of its letters was never seen; Phonetisaurus by itself
-        would pronounce the others.
+        A word has none if one of its letters was never seen, or only together with
+        others; Phonetisaurus by itself would leave that letter out.
+
+        Args:
+            words: after ``learn``.
 
         Raises:
             OSError: Phonetisaurus is not installed, or not for this machine.
@@ -91,28 +99,18 @@ class JointNGram:
             ).splitlines()
         for word, score, *rest in (line.split("\t") for line in lines):
             sounds = tuple(" ".join(rest).split())
-            if sounds:
+            if sounds and float(score) < LEFT_OUT:
                 found[word].append(Proposal(-float(score), sounds))
         return [_near_the_best(found[word]) for word in words]
 
 
 def _near_the_best(proposals: list[Proposal]) -> list[Proposal]:
     ranked = sorted(proposals, reverse=True)
-    least = ranked[0].log_probability - BEHIND if ranked else 0.0
-    return [one for one in ranked if one.log_probability >= least]
+    least = ranked[0].score - BEHIND if ranked else 0.0
+    return [one for one in ranked if one.score >= least]
 
 
-def learn(lexicon: str, model: Path) -> None:
-    """Learn a joint n-gram model and write it.
-
-    Args:
-        lexicon: a line for each pronunciation: the word, a tab, and the sounds.
-        model: the file to write.
-
-    Raises:
-        OSError: Phonetisaurus is not installed, or not for this machine.
-        RuntimeError: it failed.
-    """
+def _learned(lexicon: str) -> bytes:
     with tempfile.TemporaryDirectory() as directory:
         file = partial(Path, directory)
         file("lexicon").write_text(lexicon, encoding="utf-8")
@@ -123,7 +121,8 @@ def learn(lexicon: str, model: Path) -> None:
             "--seq1_del=false",  # every letter says something, if only silence
             "--seq2_del=true",
         )
-        longest = max(map(len, map(str.split, file("pieces").read_text().splitlines())))
+        lines = file("pieces").read_text(encoding="utf-8").splitlines()
+        longest = max(len(line.split()) for line in lines)
         # estimate-ngram ends with a segmentation fault if no line is that long
         order = min(ORDER, longest)
         _run(
@@ -137,8 +136,7 @@ def learn(lexicon: str, model: Path) -> None:
             f"--lm={file('arpa')}",
             f"--ofile={file('model')}",
         )
-        model.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(model, file("model").read_bytes())
+        return file("model").read_bytes()
 
 
 def _run(program: str, *arguments: str) -> str:
@@ -160,7 +158,7 @@ def _run(program: str, *arguments: str) -> str:
         [path, *arguments],
         env={**os.environ, "LD_LIBRARY_PATH": str(libraries)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     if done.returncode:

@@ -5,8 +5,9 @@ than Intel, MKL leaves instructions of 512 bits unused. oneDNN, which PyTorch br
 along too, uses them, and takes half the time.
 """
 
+import math
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
+from torch.utils.flop_counter import register_flop_formula
 
 CPU_INFO = Path("/proc/cpuinfo")
 FEW_ROWS = 4
@@ -29,11 +31,11 @@ def mkl_holds_back() -> bool:
         torch.backends.cpu.get_cpu_capability() == "AVX512"
         and torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        and "GenuineIntel" not in _maker()
+        and "GenuineIntel" not in _processor()
     )
 
 
-def _maker() -> str:
+def _processor() -> str:
     try:
         return CPU_INFO.read_text(encoding="utf-8")
     except OSError:
@@ -42,6 +44,8 @@ def _maker() -> str:
 
 class Linear(nn.Linear):
     """y = x Wᵀ + b, as ``torch.nn.Linear``, with whichever product is faster.
+
+    With oneDNN's there are first derivatives only, by ``backward`` or ``grad``.
 
     Args:
         in_features: how many it reads.
@@ -58,6 +62,7 @@ class Linear(nn.Linear):
             mkl_holds_back()
             and x.is_cpu
             and x.dtype is weight.dtype is torch.float32
+            and x.shape[-1] == self.in_features
             and x.numel() >= FEW_ROWS * self.in_features
             and not torch.is_autocast_enabled(x.device.type)
         ):
@@ -73,6 +78,17 @@ class Linear(nn.Linear):
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     multiply: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001
     return multiply(x, weight, bias, "none", [], "")
+
+
+def _operations(
+    x: Sequence[int], weight: Sequence[int], *_: object, **__: object
+) -> int:
+    return 2 * math.prod(x) * weight[0]
+
+
+if torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    # PyTorch's counter of operations knows its own products only
+    register_flop_formula(torch.ops.mkldnn._linear_pointwise)(_operations)  # noqa: SLF001
 
 
 class _Product(torch.autograd.Function):

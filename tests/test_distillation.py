@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from seq2seq_lib import distillation
 from seq2seq_lib.data import Batch, Corpus, Example, Pair, Vocabulary
 from seq2seq_lib.distillation import (
+    WEIGHT,
     Beliefs,
     Unanswered,
     answered,
@@ -16,7 +17,7 @@ from seq2seq_lib.distillation import (
     log_probabilities,
     searched,
 )
-from seq2seq_lib.joint_ngram import Proposal
+from seq2seq_lib.joint_ngram import JointNGram, Proposal
 from seq2seq_lib.search import greedy_search
 from seq2seq_lib.training import SavedModel
 
@@ -146,18 +147,31 @@ def test_how_probable_whole_outputs_are(saved, device, budget):
     assert log_probabilities(saved, []) == []
 
 
+class Scripted(JointNGram):
+    """Holds most probable what the teacher holds least probable, and is that sure."""
+
+    def __init__(self, believed, outputs, sure):
+        pairs = zip(believed, outputs, strict=True)
+        self.proposals = [Proposal(-sure * x, output) for x, output in pairs]
+
+    def learn(self):
+        self.learned = True
+
+    def propose(self, words):
+        assert self.learned
+        return [self.proposals if word == "abc" else [] for word in words]
+
+
 def test_two_models_choose_together(saved):
     outputs = [("v", "w"), ("x",), ("z", "z", "y")]
     believed = log_probabilities(saved, [("abc", output) for output in outputs])
-
-    def propose(words):
-        # the less probable an output is for the teacher, the more for this one
-        proposals = [Proposal(-x, o) for x, o in zip(believed, outputs, strict=True)]
-        return [proposals if word == "abc" else [] for word in words]
-
     order = sorted(range(3), key=believed.__getitem__)
-    for weight, best in ((0.0, order[-1]), (0.5, order[-1]), (2.0, order[0])):
-        answer = chosen(saved, propose, weight=weight)
+    for sure, best in (
+        (0, order[-1]),
+        (0.9 / WEIGHT, order[-1]),
+        (2 / WEIGHT, order[0]),
+    ):
+        answer = chosen(saved, Scripted(believed, outputs, sure))
         assert [*answer(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
 
 

@@ -69,6 +69,12 @@ def test_the_layout_of_weights_changes_no_value_and_no_training(name):
         torch.testing.assert_close(expected[n], laid_out[n], rtol=0, atol=1e-8)
 
 
+def test_columns_that_would_meet_in_the_cache_stay_rows():
+    layers = nn.Sequential(nn.Linear(8, 1000), nn.Linear(8, 1024))
+    lay_out_for_decoding(layers)
+    assert [layer.weight.is_contiguous() for layer in layers] == [False, True]
+
+
 SIZES = {"source_symbols": 5, "target_symbols": 6}
 
 

@@ -32,8 +32,13 @@ OTHERWISE = [Example(("a", "t"), (("AE", "T"),))] * 3  # an a may sound in two w
 
 @pytest.fixture(scope="module")
 def ngram(tmp_path_factory):
-    examples = [*map(example, WORDS), *OTHERWISE]
-    return JointNGram.kept(tmp_path_factory.mktemp("ngram"), examples)
+    return learned(tmp_path_factory.mktemp("ngram"), *map(example, WORDS), *OTHERWISE)
+
+
+def learned(directory, *examples):
+    ngram = JointNGram(directory, examples)
+    ngram.learn()
+    return ngram
 
 
 def test_it_learns_what_letters_sound_like(ngram):
@@ -44,7 +49,7 @@ def test_it_learns_what_letters_sound_like(ngram):
 
 def test_proposals_come_best_first_and_near_the_best(ngram):
     (proposals,) = ngram.propose(["bankat"])
-    probable = [one.log_probability for one in proposals]
+    probable = [one.score for one in proposals]
     assert probable == sorted(probable, reverse=True)
     assert len({one.sounds for one in proposals}) == len(proposals) > 1
     assert 0 > probable[0] >= probable[-1] >= probable[0] - BEHIND
@@ -61,17 +66,27 @@ def test_a_letter_that_was_never_seen(ngram):
     assert ngram.propose(["bat"])[0] != []
 
 
+def test_a_letter_that_was_seen_with_another_only(tmp_path):
+    quick = Example(tuple("qua"), (("K", "AH"),))
+    ngram = learned(tmp_path, *map(example, WORDS), *[quick] * 5)
+    assert ngram.propose(["quat"])[0][0].sounds == ("K", "AH", "T")
+    assert ngram.propose(["tuq"]) == [[]]
+
+
 def test_it_learns_once(tmp_path, monkeypatch):
     examples = [example(word) for word in WORDS]
-    first = JointNGram.kept(tmp_path, examples)
-    monkeypatch.setattr(joint_ngram, "learn", None)  # would not learn
-    assert JointNGram.kept(tmp_path, examples).model == first.model
+    first = learned(tmp_path, *examples)
+    monkeypatch.setattr(joint_ngram, "_learned", None)  # would not learn
+    assert learned(tmp_path, *examples).model == first.model
     with pytest.raises(TypeError):
-        JointNGram.kept(tmp_path, examples[1:])
+        learned(tmp_path, *examples[1:])
+    monkeypatch.setattr(joint_ngram, "ORDER", 3)
+    with pytest.raises(TypeError):
+        learned(tmp_path, *examples)
 
 
 def test_words_shorter_than_the_order_of_the_model(tmp_path):
-    ngram = JointNGram.kept(tmp_path, map(example, ["at", "bat", "tab", "ban"]))
+    ngram = learned(tmp_path, *map(example, ["at", "bat", "tab", "ban"]))
     assert ngram.propose(["at"])[0][0].sounds == ("AH", "T")
 
 
@@ -88,7 +103,7 @@ def test_on_another_machine(ngram, monkeypatch):
 
 
 def test_a_program_that_fails(tmp_path):
-    broken = tmp_path / "broken.fst"
-    broken.write_text("no model")
+    ngram = JointNGram(tmp_path, [example("bat")])
+    ngram.model.write_text("no model")
     with pytest.raises(RuntimeError, match="phonetisaurus-g2pfst ended with"):
-        JointNGram(broken, "abt").propose(["bat"])
+        ngram.propose(["bat"])

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
 
 from seq2seq_lib import linear
 from seq2seq_lib.linear import FEW_ROWS, Linear, mkl_holds_back
@@ -87,6 +88,21 @@ def test_a_frozen_weight_gets_no_gradient(held_back, counted):
     assert len(counted) == 2
 
 
+@BRINGS_ONEDNN
+@pytest.mark.parametrize("fast", [True, False])
+def test_its_operations_are_counted(monkeypatch, fast):
+    monkeypatch.setattr(linear, "mkl_holds_back", lambda: fast)
+    layer, x = Linear(24, 40), torch.randn(3, 5, 24, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        layer(x).sum().backward()
+    assert counter.get_total_flops() == 3 * 2 * 15 * 24 * 40
+
+
+def test_a_wrong_width_is_explained_by_pytorch(held_back):
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        Linear(8, 8)(torch.randn(9, 7))
+
+
 def test_other_numbers_are_left_to_pytorch(held_back, counted, device):
     layer = Linear(8, 8).to(device)
     with torch.autocast(device.type, dtype=torch.bfloat16):
@@ -100,7 +116,7 @@ def test_other_numbers_are_left_to_pytorch(held_back, counted, device):
 
 
 @pytest.mark.parametrize(
-    "capability, maker, expected",
+    "capability, processor, expected",
     [
         ("AVX512", "vendor_id : AuthenticAMD", True),
         ("AVX512", "vendor_id : GenuineIntel", False),
@@ -108,13 +124,13 @@ def test_other_numbers_are_left_to_pytorch(held_back, counted, device):
     ],
 )
 @BRINGS_ONEDNN
-def test_who_is_held_back(monkeypatch, capability, maker, expected):
+def test_who_is_held_back(monkeypatch, capability, processor, expected):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    monkeypatch.setattr(linear, "_maker", lambda: maker)
+    monkeypatch.setattr(linear, "_processor", lambda: processor)
     assert mkl_holds_back.__wrapped__() is expected
 
 
-def test_the_maker_where_there_is_no_proc(monkeypatch):
+def test_the_processor_where_there_is_no_proc(monkeypatch):
     monkeypatch.setattr(linear, "CPU_INFO", linear.Path("no such file"))
-    assert linear._maker() == platform.processor()
+    assert linear._processor() == platform.processor()

@@ -28,6 +28,7 @@ from seq2seq_lib.data import (
 )
 from seq2seq_lib.data.cmudict import place_by_hash
 from seq2seq_lib.distillation import (
+    WEIGHT,
     Beliefs,
     Unanswered,
     answered,
@@ -49,7 +50,7 @@ from seq2seq_lib.training import (
     save_model,
 )
 from seq2seq_lib.training.checkpoint import load_weights, weights_of
-from seq2seq_lib.training.distributed import collected, rank
+from seq2seq_lib.training.distributed import rank
 from seq2seq_lib.translation import measure
 from seq2seq_lib.weights import check_alike, open_model
 
@@ -203,23 +204,6 @@ class DistillationConfig:
                 f"proposals={self.proposals.value!r} need something unanswered."
             )
 
-    def description(self) -> str:
-        """What a model's card says about it; empty without teachers."""
-        if not self.teachers:
-            return ""
-        text = f"Also what models of these recipes believe: {', '.join(self.teachers)}"
-        if self.unanswered:
-            text += (
-                ". Surnames of the United States census of 1990 (from the package "
-                "names, MIT)"
-            )
-            if self.unanswered is Unanswered.WORDS:
-                text += " and words of the English Wikipedia (wordninja, MIT)"
-            text += ", without pronunciation, as these models pronounce them"
-        if self.proposals:
-            text += " together with a joint n-gram model of the same training words"
-        return text
-
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -274,6 +258,28 @@ class Recipe:
                 f"higher_is_better={self.training.higher_is_better} with monitor="
                 f"{monitor!r}: {'higher' if higher else 'lower'} is better."
             )
+
+    def learned_from(self) -> str:
+        """What a model's card says of teachers; empty without them."""
+        given = self.distillation
+        teachers = ", ".join(given.teachers)
+        parts = []
+        if self.training.distillation:
+            parts.append(f"Also what models of these recipes believe: {teachers}")
+        if given.unanswered:
+            words = (
+                "Surnames of the United States census of 1990 (from the package names, "
+                "MIT)"
+            )
+            if given.unanswered is Unanswered.WORDS:
+                words += " and words of the English Wikipedia (wordninja, MIT)"
+            parts.append(
+                f"{words}, without pronunciation, as pronounced by {teachers}"
+                f"{' and' if given.proposals else ''}"
+            )
+        if given.proposals:
+            parts[-1] += " a joint n-gram model of the same training words"
+        return ". ".join(parts)
 
     def model_config(self, source_symbols: int, target_symbols: int) -> ModelConfig:
         """The model's configuration for vocabularies of these sizes."""
@@ -451,15 +457,12 @@ def _answers(
     if not sources:
         return []
     if recipe.distillation.proposals:
-        if rank() == 0:
-            JointNGram.kept(directory, corpus.train)
-        collected(None)  # the others wait until it is written
-        ngram = JointNGram.kept(directory, corpus.train)
-        answer = chosen(teacher, ngram.propose)
-        name = fingerprint(teacher.model, sources, ngram.model.name)
+        ngram = JointNGram(directory, recipe.data.training_part(corpus))
+        answer = chosen(teacher, ngram)
+        name = fingerprint(teacher.model, sources, ngram.name, WEIGHT)
     else:
         answer = searched(teacher, recipe.search.search())
-        name = fingerprint(teacher.model, recipe.search)
+        name = fingerprint(teacher.model, sources, recipe.search)
     examples = answered(directory / f"answers-{name}.tsv", sources, answer)
     return encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
 
