@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from seq2seq_lib import linear
 from seq2seq_lib.bench.__main__ import BENCHES, main
 from seq2seq_lib.bench.baseline import TorchTransformer
 from seq2seq_lib.bench.decoding import LENGTH, decoders, endless_model
@@ -20,6 +21,7 @@ from seq2seq_lib.bench.learners import (
     our_step,
     turns,
     usual_step,
+    with_mkl,
 )
 from seq2seq_lib.bench.peers import PEERS
 from seq2seq_lib.bench.peers.standins import hashable_dataclasses, standins
@@ -207,6 +209,15 @@ def test_our_step_and_the_usual_one_learn_alike_without_dropout():
     ours = our_step(copy)
     for _ in range(3):
         assert ours(batch) == pytest.approx(usual(batch), rel=1e-4)
+
+
+def test_products_can_be_mkls_for_a_while(monkeypatch):
+    monkeypatch.setattr(linear, "mkl_holds_back", lambda: True)
+    asked = with_mkl(
+        lambda doubled, *, plus: (linear.mkl_holds_back(), 2 * doubled + plus)
+    )
+    assert asked(3, plus=1) == (False, 7)
+    assert linear.mkl_holds_back()
 
 
 def test_everybody_gets_the_same_batches():

@@ -5,14 +5,14 @@ one of them stopped earlier.
 """
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from seq2seq_lib.bench.baseline import TorchTransformer, Uncached
 from seq2seq_lib.bench.compare import take_turns, threads
-from seq2seq_lib.bench.learners import dictionary_batches
+from seq2seq_lib.bench.learners import dictionary_batches, with_mkl
 from seq2seq_lib.bench.peers.huggingface import HuggingFace
 from seq2seq_lib.bench.peers.joeynmt import JoeyNMT
 from seq2seq_lib.bench.report import Comparison
@@ -34,6 +34,7 @@ from seq2seq_lib.interface import (
     evaluating,
     lay_out_for_decoding,
 )
+from seq2seq_lib.linear import mkl_holds_back
 from seq2seq_lib.search import beam_search, greedy_search
 from seq2seq_lib.training.checkpoint import SavedModel
 from seq2seq_lib.transformer import TransformerConfig, TransformerDecoder
@@ -143,7 +144,7 @@ def decoders(
         directory: where models are written for other engines.
     """
     saved = endless_model(config)
-    made: Mapping[str, Callable[[], Decode]] = {
+    made: dict[str, Callable[[], Decode]] = {
         BASELINE: lambda: uncached_decoding(saved.model),
         "ours": lambda: our_decoding(saved.model),
         "HF Marian generate": lambda: peer_decoding(HuggingFace(config, "Marian")),
@@ -156,6 +157,8 @@ def decoders(
             saved, directory / "int8", Quantization.INT8
         ),
     }
+    if mkl_holds_back():
+        made["ours, MKL"] = lambda: with_mkl(our_decoding(saved.model))
     ready, missing = {}, {}
     for name, make in made.items():
         try:

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, cycle
+from typing import ParamSpec, TypeVar
+from unittest.mock import patch
 
 import torch
 from torch import nn
 
+from seq2seq_lib import linear
 from seq2seq_lib.data.batch import Batch, Batches, encode_pairs
 from seq2seq_lib.data.cmudict import cmudict
 from seq2seq_lib.interface import EncoderDecoder
@@ -13,6 +16,8 @@ from seq2seq_lib.training.config import TrainingConfig
 from seq2seq_lib.training.objective import Objective
 from seq2seq_lib.training.threads import ThreadedGradients
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 Step = Callable[[Batch], float]
 """Learns from a batch and gives its loss."""
 
@@ -67,6 +72,18 @@ def usual_step(module: nn.Module, *, fused: bool | None = None) -> Step:
         return float(loss.detach())
 
     return step
+
+
+def with_mkl(
+    work: Callable[Arguments, Result],
+) -> Callable[Arguments, Result]:
+    """The same with MKL's products, also where ``Linear`` knows a faster one."""
+
+    def slower(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        with patch.object(linear, "mkl_holds_back", new=lambda: False):
+            return work(*arguments, **options)
+
+    return slower
 
 
 def turns(step: Step, batches: Sequence[Batch]) -> Callable[[], float]:

@@ -12,9 +12,11 @@ from seq2seq_lib.bench.learners import (
     our_step,
     turns,
     usual_step,
+    with_mkl,
 )
 from seq2seq_lib.bench.peers import build_installed
 from seq2seq_lib.bench.report import Comparison
+from seq2seq_lib.linear import mkl_holds_back
 from seq2seq_lib.transformer import DropoutSites, TransformerConfig
 
 BASELINE = "nn.Transformer"
@@ -53,6 +55,8 @@ def transformer_steps(
         ),
         "ours": our_step(config.build()),
     }
+    if mkl_holds_back():
+        steps["ours, MKL"] = with_mkl(our_step(config.build()))
     if config.dropout:
         paper = replace(config, dropout_sites=DropoutSites.PAPER)
         steps["ours, paper's sites"] = our_step(paper.build())
