@@ -46,14 +46,7 @@ class Linear(nn.Linear):
     """y = x Wᵀ + b, as ``torch.nn.Linear``, with whichever product is faster.
 
     With oneDNN's there are first derivatives only, by ``backward`` or ``grad``.
-
-    Args:
-        in_features: how many it reads.
-        out_features: how many it gives.
     """
-
-    def __init__(self, in_features: int, out_features: int) -> None:
-        super().__init__(in_features, out_features)
 
     def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Multiply and add."""

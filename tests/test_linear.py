@@ -78,6 +78,16 @@ def test_what_comes_out_may_be_overwritten(held_back):
 
 
 @BRINGS_ONEDNN
+def test_it_may_have_no_bias(held_back, counted):
+    layer, x = Linear(8, 3, bias=False), torch.randn(5, 8, requires_grad=True)
+    said = layer(x)
+    assert_close(said, x @ layer.weight.T)
+    said.sum().backward()
+    assert_close(x.grad, layer.weight.sum(dim=0).expand(5, 8))
+    assert len(counted) == 3
+
+
+@BRINGS_ONEDNN
 def test_a_frozen_weight_gets_no_gradient(held_back, counted):
     layer = Linear(8, 8)
     layer.requires_grad_(requires_grad=False)
