@@ -31,10 +31,8 @@ from seq2seq_lib.recipes import (
     load_corpus,
     load_recipe,
     recipe_names,
-    run_directory,
-    train,
-    training_log,
 )
+from seq2seq_lib.recipes.running import run_directory, train, training_log
 from seq2seq_lib.training import SavedModel, load_model
 from seq2seq_lib.training.distributed import process_group, processes, rank
 from seq2seq_lib.translation import measure

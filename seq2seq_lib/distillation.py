@@ -23,6 +23,7 @@ from seq2seq_lib.data import (
     Example,
     Pair,
     frequent_words,
+    invented_words,
     surnames,
 )
 from seq2seq_lib.data.vocabulary import EOS
@@ -42,6 +43,7 @@ from seq2seq_lib.training.objective import Teacher
 
 FORMAT = "seq2seq_lib beliefs 1"
 WEIGHT = 0.5
+INVENTED = 400_000
 LARGEST = 2_000_000_000
 """Bytes of beliefs that are kept in memory."""
 
@@ -52,7 +54,7 @@ class Unanswered(StrEnum):
     NONE = ""
     SURNAMES = "surnames"
     WORDS = "words"
-    """Surnames and frequent words."""
+    """Surnames, frequent words, and many more that imitate the training words."""
 
     def sources(self, corpus: Corpus) -> list[str]:
         """Those that are in no part of the corpus, least of all in its test part."""
@@ -62,7 +64,9 @@ class Unanswered(StrEnum):
         known = {"".join(example.source) for part in parts for example in part}
         words = surnames()
         if self is Unanswered.WORDS:
-            words = list(dict.fromkeys([*words, *frequent_words()]))
+            seen = ["".join(example.source) for example in corpus.train]
+            invented = invented_words(seen, count=INVENTED, known=known)
+            words = list(dict.fromkeys([*words, *frequent_words(), *invented]))
         return [word for word in words if word not in known]
 
 

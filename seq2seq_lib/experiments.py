@@ -21,7 +21,8 @@ from seq2seq_lib import recipes, results
 from seq2seq_lib.evaluation import decode
 from seq2seq_lib.files import write_whole
 from seq2seq_lib.metrics import count_errors
-from seq2seq_lib.recipes import Recipe, load_corpus, recipe_of, train
+from seq2seq_lib.recipes import Recipe, load_corpus, recipe_of
+from seq2seq_lib.recipes.running import train
 from seq2seq_lib.training import SavedModel
 
 RECIPES = Path(str(resources.files(recipes))) / "experiments"

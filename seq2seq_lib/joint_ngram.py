@@ -22,10 +22,10 @@ from seq2seq_lib.files import sweep, write_whole
 from seq2seq_lib.training.distributed import collected, rank
 
 ORDER = 8
-PROPOSALS = 20
+PROPOSALS = 8
 WIDTH = 2000
 """Of the search for proposals."""
-BEHIND = 5.0
+BEHIND = 3.0
 """A proposal this much less probable than the best one, in nats, is left out."""
 LEFT_OUT = 99.0
 """What Phonetisaurus charges for a letter that it leaves out."""

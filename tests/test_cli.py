@@ -6,8 +6,9 @@ import sys
 import pytest
 from test_recipes import TINY
 
-from seq2seq_lib import cli, recipes
+from seq2seq_lib import cli
 from seq2seq_lib.cli import main
+from seq2seq_lib.recipes import running
 from seq2seq_lib.training import History, load_model, save_model
 
 
@@ -42,7 +43,7 @@ def test_train_says_where_and_how_well(tiny, tmp_path, capsys):
 def test_runs_live_in_the_cache_unless_told_otherwise(
     tiny, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(recipes, "cache_directory", lambda: tmp_path / "cache")
+    monkeypatch.setattr(running, "cache_directory", lambda: tmp_path / "cache")
     assert main(["train", str(tiny), "--quiet"]) == 0
     assert (tmp_path / "cache" / "runs" / "tiny" / "model.safetensors").exists()
     assert str(tmp_path / "cache" / "runs" / "tiny") in capsys.readouterr().err
@@ -134,9 +135,9 @@ def test_a_model_of_an_unknown_split_says_what_to_do(trained, capsys):
 def test_a_run_is_shipped_with_the_log_of_all_its_parts(
     tiny, trained, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(recipes, "recipe_names", lambda: ["tiny"])
-    monkeypatch.setattr(recipes, "run_directory", lambda _: trained.parent)
-    monkeypatch.setattr(recipes, "load_recipe", lambda _: cli.load_recipe(str(tiny)))
+    monkeypatch.setattr(running, "recipe_names", lambda: ["tiny"])
+    monkeypatch.setattr(running, "run_directory", lambda _: trained.parent)
+    monkeypatch.setattr(running, "load_recipe", lambda _: cli.load_recipe(str(tiny)))
     monkeypatch.setattr(cli, "DIRECTORY", tmp_path / "weights")
     monkeypatch.setattr(cli, "LOGS", tmp_path / "logs")
     second = tmp_path / "second.toml"

@@ -175,16 +175,19 @@ def test_two_models_choose_together(saved):
         assert [*answer(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
 
 
-def test_frequent_words_come_after_surnames_and_none_twice():
+def test_after_surnames_come_frequent_and_invented_words(monkeypatch):
+    monkeypatch.setattr(distillation, "INVENTED", 1)
     letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
-    the = [Example(("t", "h", "e"), (("v",),))]
-    corpus = Corpus("toy", the, [], [], letters, letters)
+    known = ["the", "xxnationzz", "xxnationall", "yynationzz"]
+    train = [Example(tuple(word), (("v",),)) for word in known]
+    corpus = Corpus("toy", train, [], [], letters, letters)
     words = Unanswered.WORDS.sources(corpus)
     names = Unanswered.SURNAMES.sources(corpus)
     assert words[: len(names)] == names
     assert len(words) == len(set(words)) > len(names) + 50_000
-    assert "and" in words
-    assert "the" not in words
+    assert "and" in words[len(names) :]
+    assert words[-1] == "yynationall"
+    assert not set(known) & set(words)
 
 
 def test_no_word_of_the_corpus_is_answered():

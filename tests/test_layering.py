@@ -12,7 +12,8 @@ LIBRARY = Path(__file__).parent.parent / "seq2seq_lib"
 READING_ORDER = """
     files device seeds configuration dropout linear
     data.vocabulary data.batch data.download data.toy data.cmudict data.pronalsyl
-    data.surnames data.frequent_words data.subwords data.multi30k data.alignments data
+    data.surnames data.frequent_words data.invented_words data.subwords data.multi30k
+    data.alignments data
     metrics.errors metrics.looking metrics.sentences metrics
     interface lookup recurrent convolutional rnn_seq2seq
     training.loss training.schedule training.scheduled_sampling training.config
@@ -23,7 +24,8 @@ READING_ORDER = """
     evaluation exposure
     attention rnn_attention multi_head self_attention normalization positional
     transformer_blocks transformer torch_transformer
-    translation results weights ensemble joint_ngram distillation recipes experiments
+    translation results weights ensemble joint_ngram distillation
+    recipes recipes.running experiments
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
     export.engine export.ctranslate2 export.onnx export

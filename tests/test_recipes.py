@@ -7,15 +7,15 @@ import torch
 from seq2seq_lib import distillation, recipes
 from seq2seq_lib.data import Batch, encode_pairs
 from seq2seq_lib.interface import evaluating
-from seq2seq_lib.joint_ngram import Proposal
+from seq2seq_lib.joint_ngram import JointNGram, Proposal
 from seq2seq_lib.recipes import (
     CorpusName,
     load_corpus,
     load_recipe,
     recipe_names,
-    run_directory,
-    train,
+    running,
 )
+from seq2seq_lib.recipes.running import run_directory, train
 from seq2seq_lib.training import History, load_model, save_model
 
 TINY = """
@@ -193,8 +193,8 @@ def test_other_dropout_is_no_other_kind(second, tmp_path, device):
 def test_a_recipe_can_begin_where_another_one_ended(
     tiny, tmp_path, device, monkeypatch
 ):
-    monkeypatch.setattr(recipes, "recipe_names", lambda: ["first"])
-    monkeypatch.setattr(recipes, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(running, "recipe_names", lambda: ["first"])
+    monkeypatch.setattr(running, "cache_directory", lambda: tmp_path)
     path = tmp_path / "second.toml"
     steps = "steps = 1\nlearning_rate = 1e-9"
     path.write_text("start = 'first'\n" + TINY.replace("steps = 4", steps))
@@ -245,8 +245,8 @@ def test_teachers_may_choose_among_proposals(tmp_path, device, monkeypatch, teac
     def propose(_, words):
         return [[Proposal(0.0, tuple(word))] for word in words]
 
-    monkeypatch.setattr(recipes.JointNGram, "learn", lambda _: None)
-    monkeypatch.setattr(recipes.JointNGram, "propose", propose)
+    monkeypatch.setattr(JointNGram, "learn", lambda _: None)
+    monkeypatch.setattr(JointNGram, "propose", propose)
     recipe, _ = teaching
     recipe = dataclasses.replace(
         recipe,
@@ -269,7 +269,7 @@ def test_a_killed_run_does_not_ask_its_teachers_again(
     recipe, _ = teaching
     once, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
     (tmp_path / "taught" / "checkpoint.safetensors").unlink()
-    monkeypatch.setattr(recipes.Beliefs, "of", None)  # would not answer
+    monkeypatch.setattr(distillation.Beliefs, "of", None)  # would not answer
     again, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
     for ours, theirs in zip(
         again.model.parameters(), once.model.parameters(), strict=True

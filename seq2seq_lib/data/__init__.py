@@ -14,6 +14,7 @@ from seq2seq_lib.data.batch import (
 from seq2seq_lib.data.cmudict import PHONEMES, VOWELS, cmudict
 from seq2seq_lib.data.download import RemoteFile, fetch
 from seq2seq_lib.data.frequent_words import frequent_words
+from seq2seq_lib.data.invented_words import invented_words
 from seq2seq_lib.data.multi30k import Direction, Multi30kPart, multi30k, multi30k_corpus
 from seq2seq_lib.data.pronalsyl import pronalsyl
 from seq2seq_lib.data.subwords import SubwordVocabulary, read_vocabulary
@@ -45,6 +46,7 @@ __all__ = [
     "encode_pairs",
     "fetch",
     "frequent_words",
+    "invented_words",
     "letter_alignments",
     "multi30k",
     "multi30k_corpus",

@@ -14,45 +14,21 @@ import torch
 
 from seq2seq_lib.configuration import from_mapping
 from seq2seq_lib.data import (
-    Batches,
     Corpus,
     Direction,
     Example,
-    Pair,
     ToyTask,
     cmudict,
-    encode_pairs,
     multi30k_corpus,
     pronalsyl,
     toy_corpus,
 )
 from seq2seq_lib.data.cmudict import place_by_hash
-from seq2seq_lib.distillation import (
-    WEIGHT,
-    Beliefs,
-    Unanswered,
-    answered,
-    chosen,
-    fingerprint,
-    searched,
-)
-from seq2seq_lib.ensemble import ensemble
-from seq2seq_lib.files import cache_directory, write_whole
-from seq2seq_lib.interface import EncoderDecoder, ModelConfig
-from seq2seq_lib.joint_ngram import JointNGram
-from seq2seq_lib.search import Search, beam_search, greedy_search
+from seq2seq_lib.distillation import Unanswered
+from seq2seq_lib.interface import ModelConfig
+from seq2seq_lib.search import Search, beam_search
 from seq2seq_lib.search.hypothesis import check_search
-from seq2seq_lib.training import (
-    History,
-    SavedModel,
-    TrainingConfig,
-    fit,
-    save_model,
-)
-from seq2seq_lib.training.checkpoint import load_weights, weights_of
-from seq2seq_lib.training.distributed import rank
-from seq2seq_lib.translation import measure
-from seq2seq_lib.weights import check_alike, open_model
+from seq2seq_lib.training import TrainingConfig
 
 
 class Proposals(StrEnum):
@@ -272,7 +248,10 @@ class Recipe:
                 "MIT)"
             )
             if given.unanswered is Unanswered.WORDS:
-                words += " and words of the English Wikipedia (wordninja, MIT)"
+                words += (
+                    ", words of the English Wikipedia (wordninja, MIT), and invented "
+                    "words that imitate the training words"
+                )
             parts.append(
                 f"{words}, without pronunciation, as pronounced by {teachers}"
                 f"{' and' if given.proposals else ''}"
@@ -351,130 +330,3 @@ def _file_name(start: object) -> str:
     if type(start) is not str:
         raise ValueError(f"start={start!r}: expected the name of a model or file.")
     return start
-
-
-def run_directory(name: str) -> Path:
-    """Where the run of a recipe is kept, unless one says otherwise."""
-    return cache_directory() / "runs" / name
-
-
-def train(
-    recipe: Recipe, directory: Path, *, device: torch.device, progress: bool = True
-) -> tuple[SavedModel, History]:
-    """Run a recipe to its end, from its last checkpoint if there is one.
-
-    Leaves in ``directory`` the checkpoint, ``model.safetensors`` and ``history.json``.
-    """
-    corpus = load_corpus(recipe.data.corpus)
-    torch.manual_seed(recipe.training.seed)
-    config = recipe.model_config(
-        len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    )
-    model = config.build()
-    saved = SavedModel(
-        model.to(device),
-        corpus.source_vocabulary,
-        corpus.target_vocabulary,
-        corpus.name,
-    )
-    if recipe.start:
-        _start(saved, recipe.start)
-    pairs = encode_pairs(
-        recipe.data.training_part(corpus),
-        corpus.source_vocabulary,
-        corpus.target_vocabulary,
-    )
-    beliefs = None
-    if recipe.distillation.teachers:
-        teacher = _teacher(recipe, saved)
-        pairs += _answers(recipe, corpus, teacher, directory)
-        if recipe.training.distillation:
-            beliefs = Beliefs.kept(directory, teacher.model, pairs)
-    words = corpus.dev[: recipe.data.development_words or None]
-
-    search = partial(greedy_search, max_length=recipe.search.max_length)
-
-    def evaluate(_: EncoderDecoder) -> dict[str, float]:
-        return measure(saved, words, search=search)
-
-    history = fit(
-        model,
-        Batches(pairs, budget=recipe.data.budget, seed=recipe.data.seed),
-        recipe.training,
-        teacher=beliefs,
-        evaluate=evaluate,
-        directory=directory,
-        progress=progress,
-    )
-    if rank() == 0:
-        save_model(directory / "model.safetensors", saved)
-        write_whole(directory / "history.json", history.to_json())
-    return saved, history
-
-
-def training_log(recipe: Recipe, directory: Path) -> History:
-    """The history of a finished run and, before it, of the run it began from."""
-    history = History.from_json((directory / "history.json").read_text("utf-8"))
-    if recipe.start not in recipe_names():
-        return history
-    first = load_recipe(recipe.start)
-    return history.after(training_log(first, run_directory(first.name)))
-
-
-def _start(saved: SavedModel, origin: str) -> None:
-    """Give a fresh model stored weights, if they were learned on the same."""
-    stored = _stored(origin, saved.model.device)
-    try:
-        check_alike([saved, stored])
-    except ValueError as error:
-        raise ValueError(
-            f"start={origin!r} is no beginning for this recipe: {error}"
-        ) from error
-    load_weights(saved.model, weights_of(stored.model), origin=origin)
-
-
-def _teacher(recipe: Recipe, pupil: SavedModel) -> SavedModel:
-    """All teachers of a recipe as one, if they learned on the same split."""
-    teachers = []
-    for name in recipe.distillation.teachers:
-        teachers.append(_stored(name, pupil.model.device))
-        try:
-            ensemble([pupil, teachers[-1]])
-        except ValueError as error:
-            raise ValueError(f"{name!r} cannot teach this recipe: {error}") from error
-    return ensemble(teachers)
-
-
-def _answers(
-    recipe: Recipe, corpus: Corpus, teacher: SavedModel, directory: Path
-) -> list[Pair]:
-    """Pairs of the sources that only a teacher answers."""
-    sources = [
-        source
-        for source in recipe.distillation.unanswered.sources(corpus)
-        if not recipe.data.longest or len(source) <= recipe.data.longest
-    ]
-    if not sources:
-        return []
-    if recipe.distillation.proposals:
-        ngram = JointNGram(directory, recipe.data.training_part(corpus))
-        answer = chosen(teacher, ngram)
-        name = fingerprint(teacher.model, sources, ngram.name, WEIGHT)
-    else:
-        answer = searched(teacher, recipe.search.search())
-        name = fingerprint(teacher.model, sources, recipe.search)
-    examples = answered(directory / f"answers-{name}.tsv", sources, answer)
-    return encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
-
-
-def _stored(origin: str, device: torch.device) -> SavedModel:
-    """A model by the recipe that trained it, its name in the library, or its file."""
-    file = origin
-    if origin in recipe_names():
-        file = str(run_directory(origin) / "model.safetensors")
-        if not Path(file).is_file():
-            raise ValueError(
-                f"the recipe {origin!r} was not run to its end here, {file} is "
-                f"missing. Run seq2seq train {origin} first."
-            )
-    return open_model(file, device=device)
