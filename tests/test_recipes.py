@@ -302,6 +302,16 @@ def test_the_card_of_a_taught_model_names_its_teachers(teaching):
     assert load_recipe("pronalsyl-transformer").learned_from() == ""
 
 
+def test_a_card_tells_of_earlier_teachers_too():
+    first, second = (
+        load_recipe(f"pronalsyl-transformer-{name}").learned_from()
+        for name in ("distilled", "joint")
+    )
+    assert second.startswith(f"{first}. ")
+    assert "invented" in second.removeprefix(first)
+    assert "invented" not in first
+
+
 def test_sentences_are_no_surnames(tmp_path):
     path = tmp_path / "tiny.toml"
     text = TINY.replace("toy-copy", "multi30k-de-en").replace('monitor = "wer"', "")

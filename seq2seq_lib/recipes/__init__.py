@@ -236,10 +236,15 @@ class Recipe:
             )
 
     def learned_from(self) -> str:
-        """What a model's card says of teachers; empty without them."""
+        """What a model's card says of teachers, also of those of a recipe before it.
+
+        It is empty without them.
+        """
         given = self.distillation
         teachers = ", ".join(given.teachers)
         parts = []
+        if self.start in recipe_names():
+            parts.append(load_recipe(self.start).learned_from())
         if self.training.distillation:
             parts.append(f"Also what models of these recipes believe: {teachers}")
         if given.unanswered:
@@ -258,7 +263,7 @@ class Recipe:
             )
         if given.proposals:
             parts[-1] += " a joint n-gram model of the same training words"
-        return ". ".join(parts)
+        return ". ".join(filter(None, parts))
 
     def model_config(self, source_symbols: int, target_symbols: int) -> ModelConfig:
         """The model's configuration for vocabularies of these sizes."""
