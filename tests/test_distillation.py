@@ -6,7 +6,18 @@ from models import CONFIGS, build, example_batch
 from torch.testing import assert_close
 
 from seq2seq_lib import distillation
-from seq2seq_lib.data import Batch, Corpus, Example, Pair, Vocabulary
+from seq2seq_lib.data import (
+    Batch,
+    Corpus,
+    Example,
+    Pair,
+    Vocabulary,
+    frequent_words,
+    pronalsyl,
+    surnames,
+)
+from seq2seq_lib.data.download import find_local
+from seq2seq_lib.data.pronalsyl import TEST, TRAIN
 from seq2seq_lib.distillation import (
     WEIGHT,
     Beliefs,
@@ -202,3 +213,14 @@ def test_no_word_of_the_corpus_is_answered():
     assert len(names) > 80_000
     assert not {"smith", "johnson", "williams"} & set(names)
     assert Unanswered.NONE.sources(corpus) == []
+
+
+def test_half_a_million_words_most_of_them_invented():
+    if not (find_local(TRAIN) and find_local(TEST)):
+        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    corpus = pronalsyl()
+    words = set(Unanswered.WORDS.sources(corpus))
+    assert 450_000 < len(words) < 550_000
+    assert len(words - {*surnames(), *frequent_words()}) > 0.75 * len(words)
+    held_out = corpus.dev + corpus.test
+    assert not words & {"".join(example.source) for example in held_out}
