@@ -44,6 +44,8 @@ from seq2seq_lib.training.objective import Teacher
 FORMAT = "seq2seq_lib beliefs 1"
 WEIGHT = 0.5
 INVENTED = 400_000
+TOGETHER = 20_000
+"""Sources that are answered before the answers are written down."""
 LARGEST = 2_000_000_000
 """Bytes of beliefs that are kept in memory."""
 
@@ -56,8 +58,13 @@ class Unanswered(StrEnum):
     WORDS = "words"
     """Surnames, frequent words, and many more that imitate the training words."""
 
-    def sources(self, corpus: Corpus) -> list[str]:
-        """Those that are in no part of the corpus, least of all in its test part."""
+    def sources(self, corpus: Corpus, *, seed: int = 0) -> list[str]:
+        """Those that are in no part of the corpus, least of all in its test part.
+
+        Args:
+            corpus: what must not come out, and what invented words imitate.
+            seed: of the invented words.
+        """
         if self is Unanswered.NONE:
             return []
         parts = (corpus.train, corpus.dev, corpus.test)
@@ -65,7 +72,7 @@ class Unanswered(StrEnum):
         words = surnames()
         if self is Unanswered.WORDS:
             seen = ["".join(example.source) for example in corpus.train]
-            invented = invented_words(seen, count=INVENTED, known=known)
+            invented = invented_words(seen, count=INVENTED, known=known, seed=seed)
             words = list(dict.fromkeys([*words, *frequent_words(), *invented]))
         return [word for word in words if word not in known]
 
@@ -108,14 +115,17 @@ def chosen(teacher: SavedModel, ngram: JointNGram) -> Answer:
         said = [
             (word, one.sounds)
             for word, several in zip(sources, proposals, strict=True)
+            if len(several) > 1
             for one in several
         ]
         found = iter(log_probabilities(teacher, said))
         answers: list[Sequence[str]] = []
         for several in proposals:
-            totals = [next(found) + WEIGHT * one.score for one in several]
-            best = max(zip(totals, several, strict=True), default=None)
-            answers.append(best[1].sounds if best else ())
+            best = several[0] if several else None
+            if len(several) > 1:  # else there is nothing to choose
+                totals = [next(found) + WEIGHT * one.score for one in several]
+                _, best = max(zip(totals, several, strict=True))
+            answers.append(best.sounds if best else ())
         return answers
 
     return answer
@@ -163,35 +173,38 @@ def log_probabilities(
 def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example]:
     """Sources with the answers to them, which are found once and kept.
 
-    A source without an answer is left out.
+    A source without an answer is left out. Of processes that train together, the file
+    that the first one sees counts; all have to call it.
 
     Args:
         path: a file with a line for each: the source, a tab, and the symbols of the
-            answer. It is written if it is missing.
+            answer. What is missing at its end is found and added, many at a time.
         sources: without references.
         answer: finds the answers.
 
     Raises:
         ValueError: the file is about other sources.
     """
-    if not all(collected(path.exists())):  # so that all processes decide alike
-        said = answer(sources)
-        lines = [f"{s}\t{' '.join(a)}\n" for s, a in zip(sources, said, strict=True)]
-        if rank() == 0:
-            sweep(path)
-            write_whole(path, "".join(lines))
-        collected(None)  # the others wait until it is written
-    lines = path.read_text("utf-8").splitlines()
-    examples = [
-        Example(tuple(source), (tuple(answer.split()),))
-        for source, _, answer in (line.partition("\t") for line in lines)
-    ]
-    if ["".join(example.source) for example in examples] != list(sources):
+    kept = path.read_text("utf-8").splitlines() if path.exists() else []
+    lines = collected(kept)[0]
+    known = [line.partition("\t")[0] for line in lines]
+    if known != list(sources[: len(known)]):
         raise ValueError(
             f"{path} answers other sources than these {len(sources):,}: delete it to "
             "have them answered anew."
         )
-    return [example for example in examples if example.references[0]]
+    if rank() == 0:
+        sweep(path)
+    for start in range(len(lines), len(sources), TOGETHER):
+        asked = sources[start : start + TOGETHER]
+        said = answer(asked)
+        lines += [f"{s}\t{' '.join(a)}" for s, a in zip(asked, said, strict=True)]
+        if rank() == 0:
+            write_whole(path, "".join(f"{line}\n" for line in lines))
+    pairs = (line.split("\t") for line in lines)
+    return [
+        Example(tuple(source), (tuple(said.split()),)) for source, said in pairs if said
+    ]
 
 
 class Beliefs(Teacher):

@@ -135,6 +135,29 @@ def test_the_teacher_answers_once(saved, tmp_path):
         answered(path, words[:2], search(saved, 6))
 
 
+def test_a_killed_teacher_goes_on_with_what_it_has_not_answered(monkeypatch, tmp_path):
+    monkeypatch.setattr(distillation, "TOGETHER", 2)
+    path = tmp_path / "answers.tsv"
+    asked = []
+
+    def answer(sources):
+        asked.append([*sources])
+        if "e" in sources and len(asked) == 3:
+            raise KeyboardInterrupt
+        return [source.upper() for source in sources]
+
+    words = ["a", "b", "c", "d", "e"]
+    with pytest.raises(KeyboardInterrupt):
+        answered(path, words, answer)
+    assert path.read_text() == "a\tA\nb\tB\nc\tC\nd\tD\n"
+    half_written = path.with_name(f".{path.name}.0a1b")
+    half_written.touch()
+    found = answered(path, words, answer)
+    assert asked == [["a", "b"], ["c", "d"], ["e"], ["e"]]
+    assert found == [Example((word,), ((word.upper(),),)) for word in words]
+    assert [*tmp_path.iterdir()] == [path]
+
+
 def test_an_answer_without_an_end_is_none(saved, tmp_path):
     with torch.no_grad():
         saved.model.decoder.output.bias[2] = -1e4  # it never says <eos>
@@ -184,6 +207,30 @@ def test_two_models_choose_together(saved):
     ):
         answer = chosen(saved, Scripted(believed, outputs, sure))
         assert [*answer(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
+
+
+def test_the_only_proposal_is_taken_whatever_the_teacher_holds_of_it(saved):
+    unlikely = Scripted([0.0], [("v", "w")], 1e6)
+    assert chosen(saved, unlikely)(["d", "abc"]) == [(), ("v", "w")]
+
+
+def test_other_seeds_invent_other_words(monkeypatch):
+    monkeypatch.setattr(distillation, "INVENTED", 9)
+    letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
+    starts = ["bl", "cr", "st", "pl", "fr", "gn"]
+    ends = ["ing", "ed", "al", "ist", "ism", "ally"]
+    train = [  # half of the combinations; the others may be invented
+        Example(tuple(f"{start}ation{end}"), (("v",),))
+        for s, start in enumerate(starts)
+        for e, end in enumerate(ends)
+        if (s + e) % 2
+    ]
+    corpus = Corpus("toy", train, [], [], letters, letters)
+    first, again, other = (
+        Unanswered.WORDS.sources(corpus, seed=seed)[-9:] for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first != other
 
 
 def test_after_surnames_come_frequent_and_invented_words(monkeypatch):

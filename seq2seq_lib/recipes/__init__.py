@@ -164,11 +164,13 @@ class DistillationConfig:
         unanswered: sources without a reference that the teachers answer.
         proposals: answers are not searched, but chosen among those of another model,
             whose opinion counts too.
+        seed: of the words that are invented.
     """
 
     teachers: tuple[str, ...] = ()
     unanswered: Unanswered = Unanswered.NONE
     proposals: Proposals = Proposals.NONE
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.unanswered and not self.teachers:

@@ -125,7 +125,9 @@ def _answers(
     """Pairs of the sources that only a teacher answers."""
     sources = [
         source
-        for source in recipe.distillation.unanswered.sources(corpus)
+        for source in recipe.distillation.unanswered.sources(
+            corpus, seed=recipe.distillation.seed
+        )
         if not recipe.data.longest or len(source) <= recipe.data.longest
     ]
     if not sources:
