@@ -24,7 +24,7 @@ READING_ORDER = """
     evaluation exposure
     attention rnn_attention multi_head self_attention normalization positional
     transformer_blocks transformer torch_transformer
-    translation results weights ensemble joint_ngram distillation
+    translation results weights ensemble beliefs joint_ngram distillation
     recipes recipes.running experiments
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting

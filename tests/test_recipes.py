@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from seq2seq_lib import distillation, recipes
+from seq2seq_lib.beliefs import Beliefs
 from seq2seq_lib.data import Batch, encode_pairs
 from seq2seq_lib.interface import evaluating
 from seq2seq_lib.joint_ngram import JointNGram, Proposal
@@ -269,7 +270,7 @@ def test_a_killed_run_does_not_ask_its_teachers_again(
     recipe, _ = teaching
     once, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
     (tmp_path / "taught" / "checkpoint.safetensors").unlink()
-    monkeypatch.setattr(distillation.Beliefs, "of", None)  # would not answer
+    monkeypatch.setattr(Beliefs, "of", None)  # would not answer
     again, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
     for ours, theirs in zip(
         again.model.parameters(), once.model.parameters(), strict=True

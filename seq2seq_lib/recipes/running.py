@@ -5,15 +5,9 @@ from pathlib import Path
 
 import torch
 
+from seq2seq_lib.beliefs import Beliefs, fingerprint
 from seq2seq_lib.data import Batches, Corpus, Pair, encode_pairs
-from seq2seq_lib.distillation import (
-    WEIGHT,
-    Beliefs,
-    answered,
-    chosen,
-    fingerprint,
-    searched,
-)
+from seq2seq_lib.distillation import WEIGHT, answered, chosen, searched
 from seq2seq_lib.ensemble import ensemble
 from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder
