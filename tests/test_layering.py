@@ -28,7 +28,7 @@ READING_ORDER = """
     recipes recipes.running experiments
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting
-    export.engine export.ctranslate2 export.onnx export
+    export.engine export.ctranslate2 export.onnx_graph export.onnx export
     scores tuning analysis answers notebook
     grading.wire grading.box grading.sandbox grading.expect grading.exercise
     grading.checks grading.submission grading.session grading.batch grading.report
