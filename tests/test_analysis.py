@@ -75,8 +75,8 @@ def test_what_is_missing_is_counted_by_rarity_and_kind(corpus):
 
 def test_the_command_stores_no_sentence(dictionary, corpus, tmp_path, monkeypatch):  # noqa: F811
     shipped = ship(dictionary, tmp_path)
-    monkeypatch.setattr("seq2seq_lib.cli.load", lambda *_, **__: shipped)
-    monkeypatch.setattr("seq2seq_lib.cli.load_corpus", lambda _: corpus)
+    monkeypatch.setattr("seq2seq_lib.commands.scoring.load", lambda *_, **__: shipped)
+    monkeypatch.setattr("seq2seq_lib.commands.scoring.load_corpus", lambda _: corpus)
     monkeypatch.setattr(analysis, "DIRECTORY", tmp_path / "analyses")
     assert main(["analyze", "model"]) == 0
     text = (tmp_path / "analyses" / "model.json").read_text("utf-8")

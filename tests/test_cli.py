@@ -6,9 +6,9 @@ import sys
 import pytest
 from test_recipes import TINY
 
-from seq2seq_lib import cli
 from seq2seq_lib.cli import main
-from seq2seq_lib.recipes import running
+from seq2seq_lib.commands import packing
+from seq2seq_lib.recipes import load_recipe, running
 from seq2seq_lib.training import History, load_model, save_model
 
 
@@ -113,7 +113,8 @@ def test_search_options_reach_the_search(trained, tiny, monkeypatch, tmp_path, c
         used.append(search.keywords)
         return {}
 
-    monkeypatch.setattr("seq2seq_lib.cli.measure", record)
+    for module in ("scoring", "training"):
+        monkeypatch.setattr(f"seq2seq_lib.commands.{module}.measure", record)
     options = ["--width", "3", "--alpha", "0.5", "--max-length", "9"]
     assert main(["evaluate", str(trained), *options]) == 0
     assert (
@@ -137,9 +138,9 @@ def test_a_run_is_shipped_with_the_log_of_all_its_parts(
 ):
     monkeypatch.setattr(running, "recipe_names", lambda: ["tiny"])
     monkeypatch.setattr(running, "run_directory", lambda _: trained.parent)
-    monkeypatch.setattr(running, "load_recipe", lambda _: cli.load_recipe(str(tiny)))
-    monkeypatch.setattr(cli, "DIRECTORY", tmp_path / "weights")
-    monkeypatch.setattr(cli, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(running, "load_recipe", lambda _: load_recipe(str(tiny)))
+    monkeypatch.setattr(packing, "DIRECTORY", tmp_path / "weights")
+    monkeypatch.setattr(packing, "LOGS", tmp_path / "logs")
     second = tmp_path / "second.toml"
     second.write_text("start = 'tiny'\n" + TINY)
     run = tmp_path / "second"

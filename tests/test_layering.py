@@ -33,6 +33,7 @@ READING_ORDER = """
     grading.wire grading.box grading.sandbox grading.expect grading.exercise
     grading.checks grading.submission grading.session grading.batch grading.report
     grading.command grading.practice grading
+    commands.devices commands.training commands.scoring commands.packing commands
     cli __main__
     bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
     bench.report bench.baseline bench.tutorial bench.learners

@@ -195,8 +195,10 @@ class TestCommand:
         """Weights and score files outside the library."""
         here = {"directory": tmp_path / "weights"}
         opener = partial(weights.open_model, **here)
-        monkeypatch.setattr("seq2seq_lib.cli.open_model", opener)
-        monkeypatch.setattr("seq2seq_lib.cli.names", partial(names, **here))
+        monkeypatch.setattr("seq2seq_lib.commands.scoring.open_model", opener)
+        monkeypatch.setattr(
+            "seq2seq_lib.commands.scoring.names", partial(names, **here)
+        )
         writer = partial(scores.store, directory=tmp_path / "evaluations")
         monkeypatch.setattr("seq2seq_lib.scores.store", writer)
         saved, _ = copier(wrong=(4,))

@@ -121,7 +121,7 @@ def test_nothing_to_compare_is_refused(tmp_path):
 
 def test_the_command_uses_the_development_part(tmp_path, monkeypatch, capsys):
     shipped = ship(copier(wrong=(4,))[0], tmp_path)
-    monkeypatch.setattr("seq2seq_lib.cli.load", lambda *_, **__: shipped)
+    monkeypatch.setattr("seq2seq_lib.commands.scoring.load", lambda *_, **__: shipped)
     monkeypatch.setattr(tuning, "DIRECTORY", tmp_path / "searches")
     command = ["tune", "model", "--widths", "1", "2", "--alphas", "0", "--words", "30"]
     assert main(command) == 0

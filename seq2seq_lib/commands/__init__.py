@@ -1,0 +1,1 @@
+"""The commands of the program that train, score and pack models."""
