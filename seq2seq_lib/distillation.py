@@ -112,8 +112,10 @@ def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example
     Raises:
         ValueError: the file is about other sources.
     """
-    kept = path.read_text("utf-8").splitlines() if path.exists() else []
-    lines = collected(kept)[0]
+    lines = []
+    if rank() == 0 and path.exists():
+        lines = path.read_text("utf-8").splitlines()
+    lines = collected(lines)[0]
     known = [line.partition("\t")[0] for line in lines]
     if known != list(sources[: len(known)]):
         raise ValueError(
@@ -128,7 +130,9 @@ def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example
         lines += [f"{s}\t{' '.join(a)}" for s, a in zip(asked, said, strict=True)]
         if rank() == 0:
             write_whole(path, "".join(f"{line}\n" for line in lines))
-    pairs = (line.split("\t") for line in lines)
+    pairs = (line.partition("\t") for line in lines)
     return [
-        Example(tuple(source), (tuple(said.split()),)) for source, said in pairs if said
+        Example(tuple(source), (tuple(said.split()),))
+        for source, _, said in pairs
+        if said
     ]

@@ -7,6 +7,7 @@ import torch
 from seq2seq_lib import distillation, recipes
 from seq2seq_lib.beliefs import Beliefs
 from seq2seq_lib.data import Batch, encode_pairs
+from seq2seq_lib.distillation import Unanswered
 from seq2seq_lib.interface import evaluating
 from seq2seq_lib.joint_ngram import JointNGram, Proposal
 from seq2seq_lib.recipes import (
@@ -337,6 +338,25 @@ def teaching(tiny, tmp_path, device, monkeypatch):
     return load_recipe(str(path)), saved
 
 
+def test_the_seed_of_a_recipe_decides_which_words_are_invented(
+    teaching, tmp_path, device, monkeypatch
+):
+    recipe, _ = teaching
+    seeds = []
+
+    def sources(kind, corpus, *, seed):
+        seeds.append((kind, seed))
+        return ["bad"]
+
+    monkeypatch.setattr(Unanswered, "sources", sources)
+    words = dataclasses.replace(
+        recipe.distillation, unanswered=Unanswered.WORDS, seed=5
+    )
+    again = dataclasses.replace(recipe, distillation=words)
+    train(again, tmp_path / "again", device=device, progress=False)
+    assert seeds == [(Unanswered.WORDS, 5)]
+
+
 @pytest.mark.parametrize(
     "share, table, message",
     [
@@ -347,6 +367,7 @@ def teaching(tiny, tmp_path, device, monkeypatch):
         ("0.5", "teachers = [3]", "expected a list of values of type str"),
         ("0.0", "unanswered = 'surnames'", "needs teachers to answer"),
         ("0.0", "unanswered = 'towns'", "expected one of"),
+        ("0.5", "teachers = ['a']\nseed = 1", "seed=1 of the invented words, but none"),
         ("0.0", "teacher = 'a'", "unknown keys teacher for DistillationConfig"),
         ("1.5", "teachers = ['a']", r"distillation=1\.5: expected 0 to 1"),
     ],

@@ -181,6 +181,11 @@ class DistillationConfig:
             raise ValueError(
                 f"proposals={self.proposals.value!r} need something unanswered."
             )
+        if self.seed and self.unanswered is not Unanswered.WORDS:
+            raise ValueError(
+                f"seed={self.seed} of the invented words, but none are asked for: "
+                "leave it out, or set unanswered='words'."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
