@@ -312,6 +312,12 @@ def test_a_card_tells_of_earlier_teachers_too():
     assert second.startswith(f"{first}. ")
     assert "invented" in second.removeprefix(first)
     assert "invented" not in first
+    third = load_recipe("pronalsyl-transformer-dictionary-2").learned_from()
+    assert third.startswith(f"{second}. ")
+    added = third.removeprefix(second)
+    assert "pronalsyl-transformer-dictionary" in added
+    assert "Other such words" in added
+    assert "census" not in added  # what they are was said before
 
 
 def test_sentences_are_no_surnames(tmp_path):

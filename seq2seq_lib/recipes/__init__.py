@@ -264,6 +264,8 @@ class Recipe:
                     ", words of the English Wikipedia (wordninja, MIT), and invented "
                     "words that imitate the training words"
                 )
+            if words in "".join(parts):  # of the recipes before
+                words = "Other such words"
             parts.append(
                 f"{words}, without pronunciation, as pronounced by {teachers}"
                 f"{' and' if given.proposals else ''}"
