@@ -9,7 +9,7 @@ PEERS ?= .venv-peers
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SITE := book/_build/html
 ZIP := $(SITE)/site.zip
-CHAPTERS := $(wildcard book/*.ipynb)
+CHAPTERS := $(shell $(PYTHON) .ci/pages.py)
 FIRST := book/intro.ipynb
 PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/* book/_templates/* book/_extensions/*) \
   $(wildcard book/exercises/*.md)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from pages import notebooks
 
 from seq2seq_lib.files import write_whole
 
@@ -123,7 +124,7 @@ def copies(address: Address) -> Iterator[tuple[Path, str, str]]:
     for path in map(ROOT.joinpath, PAGES):
         text = path.read_text(encoding="utf-8")
         yield path, text, address.corrected(text)
-    for path in sorted((ROOT / "book").glob("*.ipynb")):
+    for path in notebooks():
         text = path.read_text(encoding="utf-8")
         yield path, text, corrected_notebook(text, address)
 

@@ -20,13 +20,14 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
+from pages import book_of, page_name
 
 from seq2seq_lib.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 35
 SECONDS_PER_CELL = 600
-TIMES = ROOT / "seq2seq_lib" / "results" / "chapters.json"
+TIMES = ROOT / "seq2seq_lib" / "pretrained" / "results" / "chapters.json"
 
 KERNEL = {
     "name": "python3",
@@ -219,9 +220,10 @@ def stored(path: Path, times: Path | None = None) -> list[str]:
 def store_time(times: Path, path: Path, seconds: float) -> None:
     """Note how long a notebook keeps a core busy, in steps of 5 seconds."""
     known = json.loads(times.read_text(encoding="utf-8")) if times.exists() else {}
-    known[path.stem] = 5 * math.ceil(seconds / 5)
+    known[page_name(path)] = 5 * math.ceil(seconds / 5)
     # Pages that are gone are forgotten.
-    known = {n: s for n, s in known.items() if path.with_stem(n).exists()}
+    book = book_of(path)
+    known = {n: s for n, s in known.items() if (book / f"{n}.ipynb").exists()}
     write_whole(times, f"{json.dumps(known, indent=2, sort_keys=True)}\n")
 
 

@@ -15,7 +15,9 @@ from jaxtyping import install_import_hook
 # plugin option of jaxtyping never reaches the workers when it stands in pyproject.
 install_import_hook("seq2seq_lib", "beartype.beartype")
 
+from seq2seq_lib.data import EOS, SubwordVocabulary  # noqa: E402
 from seq2seq_lib.device import devices  # noqa: E402
+from seq2seq_lib.models import LookupConfig, SavedModel  # noqa: E402
 
 # Figures need no screen here. Not by an environment variable, which the kernels of
 # notebooks would inherit.
@@ -36,7 +38,7 @@ def site():
     """The folder of the book, built as `make book` builds it, or found up to date."""
     import fcntl  # which Windows lacks, and where nobody asks for the book
 
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[1]
     build = root / "book" / "_build"
     build.mkdir(exist_ok=True)
     # The packages are those that run this test: make need not look after them.
@@ -54,3 +56,21 @@ def site():
 def device(request):
     """Every kind of device that this machine has."""
     return request.param
+
+
+WORDS = {"ein": "a", "hund": "dog", "rennt": "runs", "zwei": "two", "im": "in"}
+
+
+@pytest.fixture(scope="module")
+def dictionary():
+    """Translates word by word; every word is one piece."""
+    pieces = SubwordVocabulary.train(
+        [word for pair in WORDS.items() for word in pair] * 9, size=60
+    )
+    model = LookupConfig(source_symbols=60, target_symbols=60).build()
+    with torch.no_grad():
+        model.decoder.letter[EOS, EOS] = 20.0
+        for german, english in WORDS.items():
+            (source,), (target,) = pieces.encode(german), pieces.encode(english)
+            model.decoder.letter[source, target] = 20.0
+    return SavedModel(model, pieces, pieces, "multi30k-de-en")

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 import torch
-from models import CONFIGS, build, example_batch
+from tiny_models import CONFIGS, build, example_batch
 from torch import nn
 
 from seq2seq_lib.configuration import from_mapping
@@ -12,8 +12,8 @@ from seq2seq_lib.interface import (
     evaluating,
     lay_out_for_decoding,
 )
-from seq2seq_lib.recurrent import CellKind
-from seq2seq_lib.rnn_seq2seq import RNNSeq2SeqConfig
+from seq2seq_lib.models.recurrent import CellKind
+from seq2seq_lib.models.rnn_seq2seq import RNNSeq2SeqConfig
 from seq2seq_lib.training.loss import cross_entropy
 
 

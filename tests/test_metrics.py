@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from seq2seq_lib.data.alignments import Alignment
+from seq2seq_lib.evaluation import AlignmentScore, alignment_score, diagonal_baseline
 from seq2seq_lib.metrics import (
-    AlignmentScore,
     Score,
-    alignment_score,
     bleu,
     bootstrap_interval,
     chrf,
-    diagonal_baseline,
     edit_distance,
     exact_match,
     perplexity,

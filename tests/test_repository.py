@@ -16,15 +16,17 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def run(*command, cwd=ROOT):
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+def run(*command, cwd=ROOT, **more):
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False, **more
+    )
 
 
 def read_yaml(name):
@@ -94,10 +96,10 @@ def test_the_wheel_holds_every_file_of_the_library(tmp_path):
 @pytest.fixture
 def elsewhere(tmp_path):
     """A copy of all files with an address, which now names another repository."""
-    for name in (".ci/address.py", "book/_config.yml", "pyproject.toml", "README.md"):
+    copies = "README.md CITATION.cff CONTRIBUTING.md CHANGELOG.md pyproject.toml"
+    more = ".ci/address.py .ci/pages.py .ci/notebooks.py book/_config.yml Makefile"
+    for name in f"{copies} {more}".split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path / name)
     title = nbformat.v4.new_markdown_cell("# 1 A title", id="title")
     notebook = nbformat.v4.new_notebook(cells=[title])
@@ -216,3 +218,24 @@ def test_make_sets_up_again_only_when_the_pins_change(tmp_path):
     assert is_set_up()
     os.utime(tmp_path / "requirements.lock", (3000, 3000))
     assert not is_set_up()
+
+
+def test_a_notebook_in_a_folder_of_the_book_is_run_like_all_others(elsewhere):
+    lab = elsewhere / "book" / "labs" / "01_more.ipynb"
+    lab.parent.mkdir()
+    title = nbformat.v4.new_markdown_cell("# More", id="title")
+    cell = nbformat.v4.new_code_cell("6 * 7", id="product")
+    nbformat.write(nbformat.v4.new_notebook(cells=[title, cell]), lab)
+    here = {"cwd": elsewhere, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    make = ["make", "--old-file=.venv/.ready", f"BIN={Path(sys.executable).parent}"]
+
+    stored = run(*make, "notebooks", **here)
+    assert stored.returncode == 0, stored.stdout + stored.stderr
+    cells = nbformat.read(lab, as_version=4).cells
+    assert "seq2seq-course@v" in cells[1].source  # the set-up cell was put in
+    assert cells[2].outputs[0].data["text/plain"] == "42"
+    for target in ("test", "check"):
+        planned = run(*make, "--dry-run", target, **here).stdout
+        assert "book/01_one.ipynb book/labs/01_more.ipynb" in planned
+    workflow = (ROOT / ".github" / "workflows" / "colab.yml").read_text("utf-8")
+    assert "in $(python3 .ci/pages.py)" in workflow

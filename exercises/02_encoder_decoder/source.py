@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2seq_lib.interface import Decoder, Memory
-from seq2seq_lib.lookup import LookupDecoder, OneHotEncoder
+from seq2seq_lib.models.lookup import LookupDecoder, OneHotEncoder
 
 PAD, BOS, EOS = 0, 1, 2
 

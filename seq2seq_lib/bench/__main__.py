@@ -17,7 +17,7 @@ from seq2seq_lib.bench.report import Comparison, setting
 from seq2seq_lib.bench.training import bench_training
 from seq2seq_lib.files import cache_directory, write_whole
 
-STORE = Path(__file__).parent.parent / "results" / "bench"
+STORE = Path(__file__).parents[1] / "pretrained" / "results" / "bench"
 """Where the book finds what it draws."""
 
 

@@ -13,10 +13,10 @@ from torch.nn import functional as F
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import PAD
 from seq2seq_lib.interface import Decoder, DecoderState, EncoderDecoder, Memory
-from seq2seq_lib.multi_head import causal_mask
-from seq2seq_lib.recurrent import Summary, summarize
-from seq2seq_lib.torch_transformer import to_torch
-from seq2seq_lib.transformer import TransformerDecoder, TransformerEncoder
+from seq2seq_lib.models.multi_head import causal_mask
+from seq2seq_lib.models.recurrent import Summary, summarize
+from seq2seq_lib.models.torch_transformer import to_torch
+from seq2seq_lib.models.transformer import TransformerDecoder, TransformerEncoder
 
 
 class TorchTransformer(nn.Module):

@@ -20,13 +20,6 @@ from seq2seq_lib.bench.training import bench_config
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.cmudict import PHONEMES
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
-from seq2seq_lib.export import (
-    CTranslate2Model,
-    Quantization,
-    export_ctranslate2,
-    export_onnx,
-    load_onnx,
-)
 from seq2seq_lib.interface import (
     Decoder,
     EncoderDecoder,
@@ -34,10 +27,17 @@ from seq2seq_lib.interface import (
     evaluating,
     lay_out_for_decoding,
 )
-from seq2seq_lib.linear import mkl_holds_back
+from seq2seq_lib.models.linear import mkl_holds_back
+from seq2seq_lib.models.saved import SavedModel
+from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
+from seq2seq_lib.pretrained.export import (
+    CTranslate2Model,
+    Quantization,
+    export_ctranslate2,
+    export_onnx,
+    load_onnx,
+)
 from seq2seq_lib.search import beam_search, greedy_search
-from seq2seq_lib.training.checkpoint import SavedModel
-from seq2seq_lib.transformer import TransformerConfig, TransformerDecoder
 
 BASELINE = "nn.Transformer, no cache"
 LENGTH = 16

@@ -5,16 +5,16 @@ from torch import Tensor
 
 from seq2seq_lib.bench.compare import Contenders
 from seq2seq_lib.data.batch import Batch, Pair
-from seq2seq_lib.multi_head import SelfAttention, causal_mask
-from seq2seq_lib.recurrent import CellKind, GRUCell, torch_recurrence, unroll
-from seq2seq_lib.torch_transformer import to_torch
-from seq2seq_lib.training.loss import cross_entropy
-from seq2seq_lib.transformer import (
+from seq2seq_lib.models.multi_head import SelfAttention, causal_mask
+from seq2seq_lib.models.recurrent import CellKind, GRUCell, torch_recurrence, unroll
+from seq2seq_lib.models.torch_transformer import to_torch
+from seq2seq_lib.models.transformer import (
     DropoutSites,
     TransformerConfig,
     TransformerDecoder,
     TransformerEncoder,
 )
+from seq2seq_lib.training.loss import cross_entropy
 
 
 def attention_forms(

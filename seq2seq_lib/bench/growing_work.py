@@ -10,16 +10,16 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from seq2seq_lib.convolutional import ConvolutionalEncoder
 from seq2seq_lib.data.batch import Batch, Pair
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.interface import Encoder, EncoderDecoder, ModelConfig
-from seq2seq_lib.multi_head import SelfAttention
-from seq2seq_lib.recurrent import RecurrentEncoder
-from seq2seq_lib.rnn_attention import RNNAttentionConfig
+from seq2seq_lib.models.convolutional import ConvolutionalEncoder
+from seq2seq_lib.models.multi_head import SelfAttention
+from seq2seq_lib.models.recurrent import RecurrentEncoder
+from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
+from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
 from seq2seq_lib.search import beam_search
 from seq2seq_lib.training.loss import cross_entropy
-from seq2seq_lib.transformer import TransformerConfig, TransformerDecoder
 
 Work = Callable[[], object]
 

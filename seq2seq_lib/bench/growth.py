@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--output",
         type=Path,
         default=cache_directory() / "bench" / "growth.json",
-        help="the file to write; the book draws seq2seq_lib/results/bench/growth.json",
+        help="the file to write; the book draws pretrained/results/bench/growth.json",
     )
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)

@@ -8,10 +8,10 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from seq2seq_lib import linear
 from seq2seq_lib.data.batch import Batch, Batches, encode_pairs
 from seq2seq_lib.data.cmudict import cmudict
 from seq2seq_lib.interface import EncoderDecoder
+from seq2seq_lib.models import linear
 from seq2seq_lib.training.config import TrainingConfig
 from seq2seq_lib.training.objective import Objective
 from seq2seq_lib.training.threads import ThreadedGradients

@@ -12,7 +12,7 @@ from seq2seq_lib.bench.learners import (
 )
 from seq2seq_lib.bench.report import Comparison
 from seq2seq_lib.bench.tutorial import Tutorial
-from seq2seq_lib.rnn_attention import RNNAttentionConfig
+from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
 
 BASELINE = "tutorial loop"
 

@@ -16,8 +16,8 @@ from seq2seq_lib.bench.learners import (
 )
 from seq2seq_lib.bench.peers import build_installed
 from seq2seq_lib.bench.report import Comparison
-from seq2seq_lib.linear import mkl_holds_back
-from seq2seq_lib.transformer import DropoutSites, TransformerConfig
+from seq2seq_lib.models.linear import mkl_holds_back
+from seq2seq_lib.models.transformer import DropoutSites, TransformerConfig
 
 BASELINE = "nn.Transformer"
 THREADS = 2

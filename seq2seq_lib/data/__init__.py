@@ -12,6 +12,7 @@ from seq2seq_lib.data.batch import (
     padding_share,
 )
 from seq2seq_lib.data.cmudict import PHONEMES, VOWELS, cmudict
+from seq2seq_lib.data.corpora import CorpusName, load_corpus
 from seq2seq_lib.data.download import RemoteFile, fetch
 from seq2seq_lib.data.frequent_words import frequent_words
 from seq2seq_lib.data.invented_words import invented_words
@@ -34,6 +35,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Corpus",
+    "CorpusName",
     "Direction",
     "Example",
     "Multi30kPart",
@@ -48,6 +50,7 @@ __all__ = [
     "frequent_words",
     "invented_words",
     "letter_alignments",
+    "load_corpus",
     "multi30k",
     "multi30k_corpus",
     "pad",

@@ -1,11 +1,9 @@
 """Recipes: small TOML files that say how a model is trained, from data to search."""
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,21 +11,11 @@ from typing import Any
 import torch
 
 from seq2seq_lib.configuration import from_mapping
-from seq2seq_lib.data import (
-    Corpus,
-    Direction,
-    Example,
-    ToyTask,
-    cmudict,
-    multi30k_corpus,
-    pronalsyl,
-    toy_corpus,
-)
+from seq2seq_lib.data import Corpus, CorpusName, Example
 from seq2seq_lib.data.cmudict import place_by_hash
-from seq2seq_lib.distillation import Unanswered
 from seq2seq_lib.interface import ModelConfig
-from seq2seq_lib.search import Search, beam_search
-from seq2seq_lib.search.hypothesis import check_search
+from seq2seq_lib.recipes.distillation import Unanswered
+from seq2seq_lib.search import SearchConfig
 from seq2seq_lib.training import TrainingConfig
 
 
@@ -36,43 +24,6 @@ class Proposals(StrEnum):
 
     NONE = ""
     JOINT_NGRAM = "joint-ngram"
-
-
-class CorpusName(StrEnum):
-    """The data a recipe can ask for."""
-
-    CMUDICT = "cmudict-course"
-    PRONALSYL = "pronalsyl"
-    DE_EN = "multi30k-de-en"
-    EN_DE = "multi30k-en-de"
-    COPY = "toy-copy"
-    COPY_60 = "toy-copy-60"
-    REVERSE = "toy-reverse"
-    SORT = "toy-sort"
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """What is measured on this data."""
-        translation = self.startswith("multi30k-")
-        return ("bleu", "chrf") if translation else ("wer", "per")
-
-
-def load_corpus(name: CorpusName) -> Corpus:
-    """Read or make the corpus of this name."""
-    match name:
-        case CorpusName.CMUDICT:
-            return cmudict()
-        case CorpusName.PRONALSYL:
-            return pronalsyl()
-        case CorpusName.DE_EN | CorpusName.EN_DE:
-            return multi30k_corpus(Direction(name.removeprefix("multi30k-")))
-        case CorpusName.COPY_60:  # four letters, up to 60 of them
-            long = toy_corpus(
-                ToyTask.COPY, train=20_000, held_out=3_000, lengths=(1, 60), symbols=4
-            )
-            return dataclasses.replace(long, name=name.value)
-        case _:
-            return toy_corpus(ToyTask(name.removeprefix("toy-")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,33 +73,6 @@ class DataConfig:
                 f"{len(corpus.train):,} examples of {corpus.name}: raise one of them."
             )
         return chosen
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchConfig:
-    """How outputs are found when the model is evaluated.
-
-    Attributes:
-        width: of the beam.
-        alpha: exponent of the length in the score.
-        max_length: symbols in an output, ``EOS`` included.
-    """
-
-    width: int = 5
-    alpha: float = 0.75
-    max_length: int = 64
-
-    def __post_init__(self) -> None:
-        check_search(max_length=self.max_length, alpha=self.alpha, width=self.width)
-
-    def search(self) -> Search:
-        """The search with these options filled in."""
-        return partial(
-            beam_search,
-            width=self.width,
-            alpha=self.alpha,
-            max_length=self.max_length,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import torch
 
-from seq2seq_lib.beliefs import Beliefs, fingerprint
-from seq2seq_lib.data import Batches, Corpus, Pair, encode_pairs
-from seq2seq_lib.distillation import WEIGHT, answered, chosen, searched
-from seq2seq_lib.ensemble import ensemble
+from seq2seq_lib.data import Batches, Corpus, Pair, encode_pairs, load_corpus
 from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder
-from seq2seq_lib.joint_ngram import JointNGram
-from seq2seq_lib.recipes import Recipe, load_corpus, load_recipe, recipe_names
+from seq2seq_lib.models.ensemble import ensemble
+from seq2seq_lib.models.saved import SavedModel, load_weights, save_model, weights_of
+from seq2seq_lib.pretrained.weights import check_alike, open_model
+from seq2seq_lib.recipes import Recipe, load_recipe, recipe_names
+from seq2seq_lib.recipes.beliefs import Beliefs, fingerprint
+from seq2seq_lib.recipes.distillation import WEIGHT, answered, chosen, searched
+from seq2seq_lib.recipes.joint_ngram import JointNGram
 from seq2seq_lib.search import greedy_search
-from seq2seq_lib.training import History, SavedModel, fit, save_model
-from seq2seq_lib.training.checkpoint import load_weights, weights_of
+from seq2seq_lib.tasks.translation import measure
+from seq2seq_lib.training import History, fit
 from seq2seq_lib.training.distributed import rank
-from seq2seq_lib.translation import measure
-from seq2seq_lib.weights import check_alike, open_model
 
 
 def run_directory(name: str) -> Path:

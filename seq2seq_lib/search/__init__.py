@@ -6,6 +6,7 @@ is log p / L^α.
 """
 
 from seq2seq_lib.search.beam import beam_search
+from seq2seq_lib.search.config import SearchConfig
 from seq2seq_lib.search.exhaustive import exhaustive_search
 from seq2seq_lib.search.hypothesis import Found, Hypothesis, Node, Search, Trace
 from seq2seq_lib.search.stepwise import greedy_search, keep_probable, sample
@@ -15,6 +16,7 @@ __all__ = [
     "Hypothesis",
     "Node",
     "Search",
+    "SearchConfig",
     "Trace",
     "beam_search",
     "exhaustive_search",

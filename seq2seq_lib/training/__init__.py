@@ -1,6 +1,5 @@
 """Chapter 4: loss, learning rate, the training loop, and what it leaves on disk."""
 
-from seq2seq_lib.training.checkpoint import SavedModel, load_model, save_model
 from seq2seq_lib.training.config import Precision, TrainingConfig
 from seq2seq_lib.training.fit import fit
 from seq2seq_lib.training.gradients import gradient_norms
@@ -13,14 +12,11 @@ __all__ = [
     "History",
     "Precision",
     "Row",
-    "SavedModel",
     "Schedule",
     "TrainingConfig",
     "cross_entropy",
     "fit",
     "gradient_norms",
     "learning_rate_factor",
-    "load_model",
     "sampled_forward",
-    "save_model",
 ]

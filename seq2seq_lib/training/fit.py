@@ -21,7 +21,7 @@ from seq2seq_lib.data.batch import Batch, Batches
 from seq2seq_lib.device import devices
 from seq2seq_lib.files import sweep
 from seq2seq_lib.interface import EncoderDecoder
-from seq2seq_lib.training.checkpoint import load_weights, weights_of
+from seq2seq_lib.models.saved import load_weights, weights_of
 from seq2seq_lib.training.config import Precision, TrainingConfig
 from seq2seq_lib.training.distributed import (
     SharedGradients,

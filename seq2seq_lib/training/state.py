@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seq2seq_lib.data.batch import Batches
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
-from seq2seq_lib.training.checkpoint import (
+from seq2seq_lib.models.saved import (
     load_weights,
     read_tensors,
     weights_of,

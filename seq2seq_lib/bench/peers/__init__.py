@@ -13,7 +13,7 @@ from seq2seq_lib.bench.peers.fairseq import Fairseq
 from seq2seq_lib.bench.peers.huggingface import bart, marian
 from seq2seq_lib.bench.peers.joeynmt import JoeyNMT
 from seq2seq_lib.bench.peers.opennmt import OpenNMT
-from seq2seq_lib.transformer import TransformerConfig
+from seq2seq_lib.models.transformer import TransformerConfig
 
 __all__ = ["PEERS", "build_installed"]
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from seq2seq_lib.bench.peers.standins import need, standins
 from seq2seq_lib.data.batch import Batch, Pair
 from seq2seq_lib.data.vocabulary import PAD
-from seq2seq_lib.transformer import TransformerConfig
+from seq2seq_lib.models.transformer import TransformerConfig
 
 UNNEEDED = (
     "torchvision",

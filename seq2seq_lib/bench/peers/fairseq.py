@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from seq2seq_lib.bench.peers.standins import hashable_dataclasses, need, standins
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import EOS, PAD
-from seq2seq_lib.transformer import TransformerConfig
+from seq2seq_lib.models.transformer import TransformerConfig
 
 UNNEEDED = ("bitarray", "sacremoses", "torchaudio")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from seq2seq_lib.bench.peers.standins import need
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD
-from seq2seq_lib.transformer import TransformerConfig
+from seq2seq_lib.models.transformer import TransformerConfig
 
 IGNORED = -100  # the label that their loss leaves out
 POSITIONS = 64

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from seq2seq_lib.bench.peers.standins import need, standins
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, UNK
-from seq2seq_lib.transformer import TransformerConfig
+from seq2seq_lib.models.transformer import TransformerConfig
 
 UNNEEDED = ("tensorboard", "sentencepiece", "subword_nmt")
 

@@ -1,1 +1,0 @@
-"""The commands of the program that train, score and pack models."""

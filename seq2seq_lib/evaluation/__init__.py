@@ -1,0 +1,25 @@
+"""Chapters 5, 6 and 12: outputs of a model on a corpus, and how good they are."""
+
+from seq2seq_lib.evaluation.alignment import (
+    AlignmentScore,
+    alignment_score,
+    diagonal_baseline,
+)
+from seq2seq_lib.evaluation.decoding import (
+    GREEDY,
+    decode,
+    encode_sources,
+    error_rates,
+    held_out_loss,
+)
+
+__all__ = [
+    "GREEDY",
+    "AlignmentScore",
+    "alignment_score",
+    "decode",
+    "diagonal_baseline",
+    "encode_sources",
+    "error_rates",
+    "held_out_loss",
+]

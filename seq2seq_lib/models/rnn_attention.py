@@ -1,0 +1,161 @@
+"""Chapter 6: the recurrent decoder that looks back at every source position.
+
+Axes: B batch, S source, T target, D width, M width of the memory, A width of prepared
+keys, F = D + M features the output sees, V vocabulary, L layers, R rows kept.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from seq2seq_lib.interface import Decoder, DecoderState, Memory
+from seq2seq_lib.models.attention import ScoreKind, make_scores
+from seq2seq_lib.models.dropout import Dropout
+from seq2seq_lib.models.recurrent import CellKind, torch_recurrence
+from seq2seq_lib.models.rnn_seq2seq import Bridge, RNNSeq2SeqConfig, advance
+
+
+@dataclass(frozen=True)
+class AttendingState(DecoderState):
+    """The recurrence's state, and the source as the decoder looks at it."""
+
+    parts: tuple[Float[Tensor, "L B D"], ...]
+    keys: Float[Tensor, "B S A"]
+    values: Float[Tensor, "B S M"]
+    mask: Bool[Tensor, "B S"]
+
+    def reorder(self, rows: Int[Tensor, " R"]) -> "AttendingState":
+        """Keep these batch rows, in this order."""
+        parts = tuple(part[:, rows] for part in self.parts)
+        return AttendingState(
+            parts, self.keys[rows], self.values[rows], self.mask[rows]
+        )
+
+
+class AttendingDecoder(Decoder):
+    """A recurrence that chooses at every step where to look (Bahdanau et al., 2015).
+
+    With the state s before the step, weights = softmax(score(s, keys)), the context is
+    the weighted average of the memory's states, and the recurrence reads the last
+    symbol together with the context. The output sees the new state and the context;
+    the paper adds the last symbol there and a maxout layer, which we leave out.
+
+    Args:
+        symbols: V, the size of the target vocabulary.
+        memory_width: M, the width of the memory.
+        width: D, the width of embedding and state.
+        scores: how states are compared with the memory.
+        kind: which recurrence.
+        layers: L, how many layers.
+        dropout: the share of features dropped before and after the recurrence.
+    """
+
+    def __init__(
+        self,
+        symbols: int,
+        *,
+        memory_width: int,
+        width: int,
+        scores: ScoreKind = ScoreKind.ADDITIVE,
+        kind: CellKind = CellKind.GRU,
+        layers: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.memory_width = memory_width
+        self.embedding = nn.Embedding(symbols, width)
+        self.bridge = Bridge(memory_width, kind=kind, layers=layers, width=width)
+        self.scores = make_scores(scores, query_width=width, key_width=memory_width)
+        self.dropout = Dropout(dropout)
+        self.recurrence = torch_recurrence(
+            kind,
+            inputs=width + memory_width,
+            width=width,
+            layers=layers,
+            dropout=dropout if layers > 1 else 0.0,
+        )
+        self.output = nn.Linear(width + memory_width, symbols)
+
+    def init_state(self, memory: Memory) -> AttendingState:
+        """Start from the summary, and prepare the keys once for all steps."""
+        return AttendingState(
+            self.bridge(memory.summary),
+            self.scores.prepare(memory.states),
+            memory.states,
+            memory.mask,
+        )
+
+    def step(
+        self, token: Int[Tensor, " B"], state: DecoderState
+    ) -> tuple[Float[Tensor, "B V"], AttendingState]:
+        """Look, read the last symbol, and score the next."""
+        assert isinstance(state, AttendingState)
+        embedded = self.dropout(self.embedding(token))
+        features, _, state = self._look_and_advance(embedded, state)
+        return self._score(features), state
+
+    def forward(
+        self, memory: Memory, tokens: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T V"]:
+        """Step by step, since where to look depends on the state before."""
+        features, _ = self._walk(memory, tokens)
+        return self._score(features)
+
+    def attention(
+        self, memory: Memory, tokens: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T S"]:
+        """How strongly each step looked at each source position."""
+        _, weights = self._walk(memory, tokens)
+        return weights
+
+    def _walk(
+        self, memory: Memory, tokens: Int[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T F"], Float[Tensor, "B T S"]]:
+        state = self.init_state(memory)
+        steps = []
+        for embedded in self.dropout(self.embedding(tokens)).unbind(1):
+            features, weights, state = self._look_and_advance(embedded, state)
+            steps.append((features, weights))
+        features, weights = (
+            torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)
+        )
+        return features, weights
+
+    def _score(self, features: Float[Tensor, "*B F"]) -> Float[Tensor, "*B V"]:
+        scores: Tensor = self.output(self.dropout(features))
+        return scores.log_softmax(dim=-1)
+
+    def _look_and_advance(
+        self, embedded: Float[Tensor, "B D"], state: AttendingState
+    ) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B S"], AttendingState]:
+        query = state.parts[0][-1][:, None]  # B 1 D, the top layer
+        scores = self.scores.compare(query, state.keys)[:, 0]  # B S
+        # no check for hidden rows here: a batch has none, and looking would stall a GPU
+        weights = scores.masked_fill(~state.mask, -torch.inf).softmax(dim=-1)
+        context = (weights[:, None] @ state.values)[:, 0]  # B M
+        inputs = torch.cat([embedded, context], dim=-1)[:, None]
+        hidden, parts = advance(self.recurrence, inputs, state.parts)
+        features = torch.cat([hidden[:, 0], context], dim=-1)
+        state = AttendingState(parts, state.keys, state.values, state.mask)
+        return features, weights, state
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNAttentionConfig(RNNSeq2SeqConfig):
+    """Sizes and choices of a recurrent encoder–decoder with attention."""
+
+    scores: ScoreKind = ScoreKind.ADDITIVE
+
+    def build_decoder(self) -> Decoder:
+        """A fresh decoder alone."""
+        return AttendingDecoder(
+            self.target_symbols,
+            memory_width=self.width,
+            width=self.width,
+            scores=self.scores,
+            kind=self.cell,
+            layers=self.layers,
+            dropout=self.dropout,
+        )

@@ -1,0 +1,86 @@
+"""Chapter 7: an encoder of nothing but self-attention, under chapter 6's decoder.
+
+It has no idea of order: whatever the positions of the letters, it sees the same bag.
+Chapter 9 mends that.
+
+Axes: B batch, S source, D width.
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from seq2seq_lib.interface import Encoder, EncoderDecoder, Memory, ModelConfig
+from seq2seq_lib.models.attention import ScoreKind
+from seq2seq_lib.models.dropout import Dropout
+from seq2seq_lib.models.multi_head import SelfAttention
+from seq2seq_lib.models.recurrent import Summary, summarize
+from seq2seq_lib.models.rnn_attention import AttendingDecoder
+
+
+class SelfAttentionEncoder(Encoder):
+    """Embeds the source and adds to each symbol what it sees in the others.
+
+    Each layer computes x + attention(x); normalization, positions and feed-forward
+    networks come in later chapters.
+
+    Args:
+        symbols: the size of the source vocabulary.
+        width: D.
+        heads: a divisor of the width.
+        layers: how many times the positions look at each other.
+        dropout: the share of features dropped after the embedding and each layer.
+    """
+
+    def __init__(
+        self,
+        symbols: int,
+        *,
+        width: int,
+        heads: int = 4,
+        layers: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.width = width
+        self.embedding = nn.Embedding(symbols, width)
+        self.dropout = Dropout(dropout)
+        self.layers = nn.ModuleList(SelfAttention(width, heads) for _ in range(layers))
+
+    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+        """Encode the source; the summary is the mean of its states."""
+        x = self.dropout(self.embedding(source))  # B S D
+        for layer in self.layers:
+            seen, _ = layer(x, mask[:, None])
+            x = x + self.dropout(seen)
+        return Memory(x, mask, summarize(x, mask, Summary.MEAN))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfAttentionConfig(ModelConfig):
+    """Sizes of a self-attention encoder under a recurrent decoder that attends."""
+
+    width: int = 128
+    heads: int = 4
+    layers: int = 1
+    scores: ScoreKind = ScoreKind.ADDITIVE
+    dropout: float = 0.1
+
+    def build(self) -> EncoderDecoder:
+        """A fresh model of these sizes."""
+        encoder = SelfAttentionEncoder(
+            self.source_symbols,
+            width=self.width,
+            heads=self.heads,
+            layers=self.layers,
+            dropout=self.dropout,
+        )
+        decoder = AttendingDecoder(
+            self.target_symbols,
+            memory_width=self.width,
+            width=self.width,
+            scores=self.scores,
+            dropout=self.dropout,
+        )
+        return EncoderDecoder(encoder, decoder, config=self)

@@ -1,0 +1,207 @@
+"""What a trained model holds probable, for a model that learns from it.
+
+A teacher gives more than the right answer: how probable it holds every other one.
+
+Axes: B batch, T target, V vocabulary, R rows.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from seq2seq_lib.data import Batch, Batches, Pair
+from seq2seq_lib.data.vocabulary import EOS
+from seq2seq_lib.files import sweep
+from seq2seq_lib.interface import EncoderDecoder, evaluating
+from seq2seq_lib.models.saved import (
+    SavedModel,
+    read_tensors,
+    weights_of,
+    write_tensors,
+)
+from seq2seq_lib.training.distributed import collected, in_shares, rank
+from seq2seq_lib.training.objective import Teacher
+
+FORMAT = "seq2seq_lib beliefs 1"
+LARGEST = 2_000_000_000
+"""Bytes of beliefs that are kept in memory."""
+
+Result = TypeVar("Result")
+
+
+def fingerprint(teacher: EncoderDecoder, *more: object) -> str:
+    """A short name for a teacher's weights, and for what else decides an answer."""
+    digest = hashlib.sha256(repr(more).encode())
+    for name, tensor in sorted(weights_of(teacher).items()):
+        digest.update(name.encode())
+        digest.update(tensor.flatten().cpu().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def log_probabilities(
+    saved: SavedModel,
+    said: Sequence[tuple[Sequence[str], Sequence[str]]],
+    *,
+    budget: int = 4096,
+) -> list[float]:
+    """How probable a model holds whole outputs, as logarithms.
+
+    Processes that train together divide the outputs among them; all have to call it.
+
+    Args:
+        saved: a trained model.
+        said: sources with an output each.
+        budget: positions that are computed together.
+    """
+    pairs = [
+        Pair(saved.source_vocabulary.encode(s), saved.target_vocabulary.encode(t))
+        for s, t in said
+    ]
+
+    def total(batch: Batch, believed: Float[Tensor, "B T V"]) -> list[float]:
+        right = believed.gather(-1, batch.target[..., None])[..., 0]  # B T
+        return list(torch.where(batch.target_mask, right, 0).sum(dim=1).tolist())
+
+    totals = [0.0] * len(pairs)
+    for rows, found in _asked(saved.model, pairs, total, budget=budget):
+        for row, one in zip(rows, found, strict=True):
+            totals[row] = one
+    return totals
+
+
+def _asked(
+    teacher: EncoderDecoder,
+    pairs: Sequence[Pair],
+    look: Callable[[Batch, Float[Tensor, "B T V"]], Result],
+    *,
+    budget: int,
+) -> list[tuple[list[int], Result]]:
+    """Rows that were asked about together, with what was seen in the beliefs."""
+
+    def ask(groups: Sequence[list[int]]) -> list[Result]:
+        found = []
+        with evaluating(teacher):
+            for rows in groups:
+                batch = Batch.from_pairs([pairs[row] for row in rows])
+                batch = batch.to(teacher.device)
+                found.append(look(batch, teacher(batch)))
+        return found
+
+    groups = Batches(pairs, budget=budget).plan(0) if pairs else []
+    return list(zip(groups, in_shares(ask, groups), strict=True))
+
+
+class Beliefs(Teacher):
+    """What a teacher holds probable at every position of outputs that are known.
+
+    It is computed once and looked up while another model learns from it.
+
+    Args:
+        pairs: sources and outputs.
+        table: a row for every symbol of every output, ``EOS`` included: the
+            probabilities of all symbols in its place.
+
+    Raises:
+        ValueError: the table is about other outputs.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], table: Float[Tensor, "R V"]) -> None:
+        self.table = table
+        self.starts: dict[tuple[int, ...], int] = {}
+        start = 0
+        for pair in pairs:
+            self.starts[_key(pair)] = start
+            start += len(pair.target) + 1
+        if start != len(table):
+            raise ValueError(
+                f"beliefs about {len(table):,} symbols, but the outputs have {start:,}:"
+                " they are about other outputs."
+            )
+
+    @cached_property
+    def sha256(self) -> str:
+        """Checksum of the table, by which a run knows its teacher again."""
+        return hashlib.sha256(self.table.numpy().tobytes()).hexdigest()
+
+    def __call__(self, batch: Batch) -> Float[Tensor, "B T V"]:
+        """Look up the rows of a batch on the CPU; what stands at padding is any row."""
+        rows = zip(
+            batch.source.tolist(),
+            batch.source_mask.sum(dim=1).tolist(),
+            batch.target.tolist(),
+            batch.target_mask.sum(dim=1).tolist(),
+            strict=True,
+        )
+        starts = [
+            self.starts[_key(Pair(source[: letters - 1], target[: symbols - 1]))]
+            for source, letters, target, symbols in rows
+        ]
+        place = torch.tensor(starts)[:, None] + torch.arange(batch.target.shape[1])
+        return self.table[place.clamp(max=len(self.table) - 1)].float()  # B T V
+
+    @classmethod
+    def kept(
+        cls, directory: Path, teacher: EncoderDecoder, pairs: Sequence[Pair]
+    ) -> "Beliefs":
+        """What a file holds about this teacher and these pairs, or ask and write it.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        name = fingerprint(teacher, [tuple(pair) for pair in pairs])
+        path = directory / f"beliefs-{name}.safetensors"
+        if not all(collected(path.exists())):
+            beliefs = cls.of(teacher, pairs)
+            if rank() == 0:
+                sweep(path)
+                write_tensors(path, {"table": beliefs.table}, {"format": FORMAT})
+            return beliefs
+        tensors, _ = read_tensors(path, FORMAT)
+        return cls(pairs, tensors["table"])
+
+    @classmethod
+    def of(
+        cls, teacher: EncoderDecoder, pairs: Sequence[Pair], *, budget: int = 4096
+    ) -> "Beliefs":
+        """Ask a teacher about every symbol of every output.
+
+        Processes that train together divide the pairs among them; all have to call it.
+
+        Args:
+            teacher: a trained model.
+            pairs: sources and outputs.
+            budget: positions that are computed together.
+
+        Raises:
+            ValueError: there would be more than fits into memory.
+        """
+        starts = torch.tensor([0, *(len(pair.target) + 1 for pair in pairs)]).cumsum(0)
+        symbols = int(starts[-1])
+
+        def real(batch: Batch, found: Float[Tensor, "B T V"]) -> Float[Tensor, "R V"]:
+            size = 2 * symbols * found.shape[-1]
+            if size > LARGEST:
+                raise ValueError(
+                    f"a teacher's beliefs about {symbols:,} symbols would take "
+                    f"{size:,} bytes, more than {LARGEST:,}: learn from fewer pairs, "
+                    "or with a smaller vocabulary."
+                )
+            return found.exp().half()[batch.target_mask].cpu()
+
+        asked = _asked(teacher, pairs, real, budget=budget)
+        order = [row for rows, _ in asked for row in rows]
+        places = [torch.arange(*starts[row : row + 2].tolist()) for row in order]
+        found = torch.cat([one for _, one in asked])
+        table = torch.empty_like(found)
+        table[torch.cat(places)] = found
+        return cls(pairs, table)
+
+
+def _key(pair: Pair) -> tuple[int, ...]:
+    return (*pair.source, EOS, *pair.target)

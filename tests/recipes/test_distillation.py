@@ -1,0 +1,190 @@
+from functools import partial
+
+import pytest
+import torch
+from tiny_models import CONFIGS, build
+
+from seq2seq_lib.data import (
+    Corpus,
+    Example,
+    Vocabulary,
+    frequent_words,
+    pronalsyl,
+    surnames,
+)
+from seq2seq_lib.data.download import find_local
+from seq2seq_lib.data.pronalsyl import TEST, TRAIN
+from seq2seq_lib.models.saved import SavedModel
+from seq2seq_lib.recipes import distillation
+from seq2seq_lib.recipes.beliefs import log_probabilities
+from seq2seq_lib.recipes.distillation import (
+    WEIGHT,
+    Unanswered,
+    answered,
+    chosen,
+    searched,
+)
+from seq2seq_lib.recipes.joint_ngram import JointNGram, Proposal
+from seq2seq_lib.search import greedy_search
+
+
+@pytest.fixture
+def saved(device):
+    teacher = build(CONFIGS["gru"], torch.float).to(device)
+    return SavedModel(teacher, Vocabulary("abcdefg"), Vocabulary("vwxyz"), "toy")
+
+
+def search(saved, symbols):
+    return searched(saved, partial(greedy_search, max_length=symbols))
+
+
+def test_the_teacher_answers_once(saved, tmp_path):
+    path = tmp_path / "answers.tsv"
+    words = ["abc", "gfe", "d"]
+    answered(path, words, search(saved, 6))
+    lines = path.read_text().splitlines()
+    assert [line.partition("\t")[0] for line in lines] == words
+    path.write_text("abc\tv w\ngfe\nd\tx\n")  # some editors cut a tab at the end
+    kept = answered(path, words, search(saved, 6))
+    assert kept == [  # where nothing was said, there is nothing to learn
+        Example(("a", "b", "c"), (("v", "w"),)),
+        Example(("d",), (("x",),)),
+    ]
+    with pytest.raises(ValueError, match="answers other sources than these 2"):
+        answered(path, words[:2], search(saved, 6))
+
+
+def test_a_killed_teacher_goes_on_with_what_it_has_not_answered(monkeypatch, tmp_path):
+    monkeypatch.setattr(distillation, "TOGETHER", 2)
+    path = tmp_path / "answers.tsv"
+    asked = []
+
+    def answer(sources):
+        asked.append([*sources])
+        if "e" in sources and len(asked) == 3:
+            raise KeyboardInterrupt
+        return [source.upper() for source in sources]
+
+    words = ["a", "b", "c", "d", "e"]
+    with pytest.raises(KeyboardInterrupt):
+        answered(path, words, answer)
+    assert path.read_text() == "a\tA\nb\tB\nc\tC\nd\tD\n"
+    half_written = path.with_name(f".{path.name}.0a1b")
+    half_written.touch()
+    found = answered(path, words, answer)
+    assert asked == [["a", "b"], ["c", "d"], ["e"], ["e"]]
+    assert found == [Example((word,), ((word.upper(),),)) for word in words]
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_the_answers_that_the_first_process_has_count(monkeypatch, tmp_path):
+    monkeypatch.setattr(distillation, "collected", lambda mine: [["a\tA"], mine])
+    asked = []
+    found = answered(
+        tmp_path / "a.tsv", ["a", "b"], lambda some: asked.extend(some) or some
+    )
+    assert asked == ["b"]
+    assert found == [Example(("a",), (("A",),)), Example(("b",), (("b",),))]
+
+
+def test_an_answer_without_an_end_is_none(saved, tmp_path):
+    with torch.no_grad():
+        saved.model.decoder.output.bias[2] = -1e4  # it never says <eos>
+    assert answered(tmp_path / "a.tsv", ["abc"], search(saved, 4)) == []
+
+
+class Scripted(JointNGram):
+    """Holds most probable what the teacher holds least probable, and is that sure."""
+
+    def __init__(self, believed, outputs, sure):
+        pairs = zip(believed, outputs, strict=True)
+        self.proposals = [Proposal(-sure * x, output) for x, output in pairs]
+
+    def learn(self):
+        self.learned = True
+
+    def propose(self, words):
+        assert self.learned
+        return [self.proposals if word == "abc" else [] for word in words]
+
+
+def test_two_models_choose_together(saved):
+    outputs = [("v", "w"), ("x",), ("z", "z", "y")]
+    believed = log_probabilities(saved, [("abc", output) for output in outputs])
+    order = sorted(range(3), key=believed.__getitem__)
+    for sure, best in (
+        (0, order[-1]),
+        (0.9 / WEIGHT, order[-1]),
+        (2 / WEIGHT, order[0]),
+    ):
+        answer = chosen(saved, Scripted(believed, outputs, sure))
+        assert [*answer(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
+
+
+def test_the_teacher_is_not_asked_about_an_only_proposal(saved, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        distillation, "log_probabilities", lambda _, said: asked.extend(said) or []
+    )
+    only = Scripted([0.0], [("v", "w")], 1)
+    assert chosen(saved, only)(["d", "abc"]) == [(), ("v", "w")]
+    assert asked == []
+
+
+def test_other_seeds_invent_other_words(monkeypatch):
+    monkeypatch.setattr(distillation, "INVENTED", 9)
+    letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
+    starts = ["xxbl", "xxcr", "xxst", "xxpl", "xxfr", "xxgn"]
+    ends = ["ing", "ed", "al", "ist", "ism", "ally"]
+    train = [  # half of the combinations; the others may be invented
+        Example(tuple(f"{start}ation{end}"), (("v",),))
+        for s, start in enumerate(starts)
+        for e, end in enumerate(ends)
+        if (s + e) % 2
+    ]
+    corpus = Corpus("toy", train, [], [], letters, letters)
+    first, again, other = (
+        Unanswered.WORDS.sources(corpus, seed=seed)[-9:] for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert set(first) != set(other)
+
+
+def test_after_surnames_come_frequent_and_invented_words(monkeypatch):
+    monkeypatch.setattr(distillation, "INVENTED", 1)
+    letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
+    known = ["the", "xxnationzz", "xxnationall", "yynationzz"]
+    train = [Example(tuple(word), (("v",),)) for word in known]
+    corpus = Corpus("toy", train, [], [], letters, letters)
+    words = Unanswered.WORDS.sources(corpus)
+    names = Unanswered.SURNAMES.sources(corpus)
+    assert words[: len(names)] == names
+    assert len(words) == len(set(words)) > len(names) + 50_000
+    assert "and" in words[len(names) :]
+    assert words[-1] == "yynationall"
+    assert not set(known) & set(words)
+
+
+def test_no_word_of_the_corpus_is_answered():
+    def part(*words):
+        return [Example(tuple(word), (("v",),)) for word in words]
+
+    letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
+    corpus = Corpus(
+        "toy", part("smith"), part("johnson"), part("williams"), letters, letters
+    )
+    names = Unanswered.SURNAMES.sources(corpus)
+    assert len(names) > 80_000
+    assert not {"smith", "johnson", "williams"} & set(names)
+    assert Unanswered.NONE.sources(corpus) == []
+
+
+def test_half_a_million_words_most_of_them_invented():
+    if not (find_local(TRAIN) and find_local(TEST)):
+        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    corpus = pronalsyl()
+    words = set(Unanswered.WORDS.sources(corpus))
+    assert 450_000 < len(words) < 550_000
+    assert len(words - {*surnames(), *frequent_words()}) > 0.75 * len(words)
+    held_out = corpus.dev + corpus.test
+    assert not words & {"".join(example.source) for example in held_out}
