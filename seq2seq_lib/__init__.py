@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from seq2seq_lib import models
 
 if TYPE_CHECKING:
-    from seq2seq_lib.pretrained.weights import ShippedModel
+    from seq2seq_lib.pretrained.weights import PretrainedModel
 
 __version__ = version("seq2seq_lib")
 
 __all__ = ["__version__", "load", "models"]
 
 
-def load(name: str) -> "ShippedModel":
+def load(name: str) -> "PretrainedModel":
     """A trained model that comes with the library, with its card.
 
     Args:

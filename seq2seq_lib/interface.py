@@ -1,6 +1,6 @@
 """Chapter 2: the contract between encoders, decoders, and all that drives them.
 
-An encoder turns a padded batch into a ``Memory``. A decoder reads the memory and
+An encoder turns a padded batch into a ``EncoderOutput``. A decoder reads the memory and
 says one symbol at a time. Search, training and evaluation know only the classes
 of this module, never which model they drive.
 
@@ -24,7 +24,7 @@ from seq2seq_lib.data.batch import Batch
 
 
 @dataclass(frozen=True)
-class Memory:
+class EncoderOutput:
     """What an encoder hands to a decoder.
 
     Attributes:
@@ -40,9 +40,9 @@ class Memory:
     def __len__(self) -> int:
         return len(self.summary)
 
-    def reorder(self, rows: Int[Tensor, " R"]) -> "Memory":
+    def reorder(self, rows: Int[Tensor, " R"]) -> "EncoderOutput":
         """Keep these batch rows, in this order; a row may be repeated."""
-        return Memory(self.states[rows], self.mask[rows], self.summary[rows])
+        return EncoderOutput(self.states[rows], self.mask[rows], self.summary[rows])
 
 
 class Encoder(nn.Module, ABC):
@@ -55,7 +55,9 @@ class Encoder(nn.Module, ABC):
     width: int
 
     @abstractmethod
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source; padding must not change any real state."""
 
 
@@ -71,13 +73,13 @@ class Decoder(nn.Module, ABC):
     """Says what comes next, given a memory and what was said so far.
 
     Attributes:
-        memory_width: D, the width of memory it was built for; ``None`` for any.
+        encoder_width: D, the width of memory it was built for; ``None`` for any.
     """
 
-    memory_width: int | None = None
+    encoder_width: int | None = None
 
     @abstractmethod
-    def init_state(self, memory: Memory) -> DecoderState:
+    def init_state(self, memory: EncoderOutput) -> DecoderState:
         """The state before the first step."""
 
     @abstractmethod
@@ -93,7 +95,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps at once, for training: the inputs are known in advance.
 
@@ -102,7 +104,7 @@ class Decoder(nn.Module, ABC):
         """
 
     def attention(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"] | None:
         """How strongly each step looked at each source position.
 
@@ -131,10 +133,10 @@ class EncoderDecoder(nn.Module):
         config: "ModelConfig | None" = None,
     ) -> None:
         super().__init__()
-        if decoder.memory_width not in (None, encoder.width):
+        if decoder.encoder_width not in (None, encoder.width):
             raise ValueError(
                 f"the encoder's memory has width {encoder.width}, but the decoder was "
-                f"built for {decoder.memory_width}: give both the same."
+                f"built for {decoder.encoder_width}: give both the same."
             )
         self.encoder = encoder
         self.decoder = decoder
@@ -146,9 +148,9 @@ class EncoderDecoder(nn.Module):
         tensors = (*self.parameters(), *self.buffers(), torch.empty(0))
         return tensors[0].device
 
-    def encode(self, batch: Batch) -> Memory:
+    def encode(self, batch: Batch) -> EncoderOutput:
         """The memory of a batch's sources."""
-        memory: Memory = self.encoder(batch.source, batch.source_mask)
+        memory: EncoderOutput = self.encoder(batch.source, batch.source_mask)
         return memory
 
     def forward(self, batch: Batch) -> Float[Tensor, "B T V"]:

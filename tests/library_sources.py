@@ -25,8 +25,8 @@ READING_ORDER = """
     evaluation.alignment evaluation.decoding evaluation tasks.translation tasks
     evaluation.exposure
     pretrained.results pretrained.weights pretrained
-    recipes.beliefs recipes.joint_ngram recipes.distillation recipes recipes.running
-    recipes.experiments
+    recipes.soft_targets recipes.joint_ngram recipes.distillation recipes
+    recipes.running recipes.experiments
     evaluation.scores evaluation.tuning evaluation.analysis
     plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
     plotting.boxes plotting.trees plotting plotting.notebook
@@ -37,10 +37,10 @@ READING_ORDER = """
     cli.devices cli.predict cli.train cli.scoring cli.packing cli.grade cli __main__
     grading.practice grading
     bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
-    bench.report bench.baseline bench.tutorial bench.learners
-    bench.peers.standins bench.peers.huggingface bench.peers.joeynmt
+    bench.report bench.baseline bench.tutorial bench.steps
+    bench.peers.stubs bench.peers.huggingface bench.peers.joeynmt
     bench.peers.opennmt bench.peers.fairseq bench.peers.d2l bench.peers
-    bench.training bench.recurrent bench.decoding bench.forms bench.__main__
+    bench.training bench.recurrent bench.decoding bench.variants bench.__main__
 """.split()
 SOURCES = {
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts): ast.parse(

@@ -7,7 +7,7 @@ from torch import nn
 
 from seq2seq_lib.configuration import from_mapping
 from seq2seq_lib.interface import (
-    Memory,
+    EncoderOutput,
     ModelConfig,
     evaluating,
     lay_out_for_decoding,
@@ -19,7 +19,7 @@ from seq2seq_lib.training.loss import cross_entropy
 
 def test_a_memory_keeps_and_repeats_rows():
     states = torch.arange(6.0).view(3, 1, 2)
-    memory = Memory(states, torch.ones(3, 1, dtype=torch.bool), states[:, 0])
+    memory = EncoderOutput(states, torch.ones(3, 1, dtype=torch.bool), states[:, 0])
     kept = memory.reorder(torch.tensor([2, 0, 0]))
     assert kept.summary.tolist() == [[4, 5], [0, 1], [0, 1]]
     assert len(kept) == 3

@@ -11,7 +11,7 @@ from seq2seq_lib.models.attention import ScoreKind
 from seq2seq_lib.models.lookup import LookupConfig
 from seq2seq_lib.models.normalization import NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind
-from seq2seq_lib.models.recurrent import CellKind, Summary
+from seq2seq_lib.models.recurrent import CellKind, Pooling
 from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
 from seq2seq_lib.models.rnn_seq2seq import EncoderKind, RNNSeq2SeqConfig
 from seq2seq_lib.models.saved import SavedModel
@@ -32,9 +32,9 @@ CONFIGS: dict[str, ModelConfig] = {
     "lookup": LookupConfig(**SIZES),
     "rnn": RNNSeq2SeqConfig(**SIZES, width=8, cell=CellKind.RNN),
     "lstm": RNNSeq2SeqConfig(**SIZES, width=8, cell=CellKind.LSTM, layers=2),
-    "gru": RNNSeq2SeqConfig(**SIZES, width=8, summary=Summary.MEAN),
+    "gru": RNNSeq2SeqConfig(**SIZES, width=8, summary=Pooling.MEAN),
     "gru-one-way": RNNSeq2SeqConfig(
-        **SIZES, width=8, bidirectional=False, summary=Summary.MAXIMUM
+        **SIZES, width=8, bidirectional=False, summary=Pooling.MAXIMUM
     ),
     "convolutional": RNNSeq2SeqConfig(
         **SIZES, width=8, layers=5, encoder=EncoderKind.CONVOLUTIONAL

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from seq2seq_lib.interface import Decoder, Memory
+from seq2seq_lib.interface import Decoder, EncoderOutput
 from seq2seq_lib.models.lookup import LookupDecoder, OneHotEncoder
 
 PAD, BOS, EOS = 0, 1, 2
@@ -250,7 +250,7 @@ def check_one_step_large(look_up):  # 1 point
 
 # %% solution
 def log_probability(
-    decoder: Decoder, memory: Memory, target: Int[Tensor, "B T"]
+    decoder: Decoder, memory: EncoderOutput, target: Int[Tensor, "B T"]
 ) -> Float[Tensor, " B"]:
     """The log-probability of each row's answer."""
     # BEGIN SOLUTION
@@ -351,7 +351,7 @@ def check_log_probability_random(scored, random):  # 2 points
 
 
 # %% solution
-def greedy(decoder: Decoder, memory: Memory, max_length: int) -> list[list[int]]:
+def greedy(decoder: Decoder, memory: EncoderOutput, max_length: int) -> list[list[int]]:
     """The greedy answer to every source."""
     # BEGIN SOLUTION
     state, token = decoder.init_state(memory), torch.full((len(memory),), BOS)

@@ -7,28 +7,28 @@ from pathlib import Path
 
 from seq2seq_lib.bench.compare import take_turns, threads
 from seq2seq_lib.bench.decoding import bench_decoding
-from seq2seq_lib.bench.forms import (
-    attention_forms,
-    recurrent_forms,
-    transformer_forms,
-)
 from seq2seq_lib.bench.recurrent import bench_recurrent
 from seq2seq_lib.bench.report import Comparison, setting
 from seq2seq_lib.bench.training import bench_training
+from seq2seq_lib.bench.variants import (
+    attention_variants,
+    recurrent_variants,
+    transformer_variants,
+)
 from seq2seq_lib.files import cache_directory, write_whole
 
 STORE = Path(__file__).parents[1] / "pretrained" / "results" / "bench"
 """Where the book finds what it draws."""
 
 
-def bench_forms(*, rounds: int) -> list[Comparison]:
+def bench_variants(*, rounds: int) -> list[Comparison]:
     """What chapters show against what training uses, on one thread."""
     comparisons = []
     with threads(1):
         for name, make in (
-            ("self-attention, forward and backward", attention_forms),
-            ("GRU, forward and backward", recurrent_forms),
-            ("Transformer, loss and gradients", transformer_forms),
+            ("self-attention, forward and backward", attention_variants),
+            ("GRU, forward and backward", recurrent_variants),
+            ("Transformer, loss and gradients", transformer_variants),
         ):
             seconds = take_turns(make(), rounds=rounds)
             comparisons.append(Comparison(name, next(iter(seconds)), 1, seconds))
@@ -39,7 +39,7 @@ BENCHES: dict[str, tuple[Callable[..., list[Comparison]], int]] = {
     "training": (bench_training, 24),
     "recurrent": (bench_recurrent, 24),
     "decoding": (bench_decoding, 15),
-    "forms": (bench_forms, 15),
+    "forms": (bench_variants, 15),
 }
 """Each with its usual number of rounds."""
 

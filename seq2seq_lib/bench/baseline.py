@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import PAD
-from seq2seq_lib.interface import Decoder, DecoderState, EncoderDecoder, Memory
+from seq2seq_lib.interface import Decoder, DecoderState, EncoderDecoder, EncoderOutput
 from seq2seq_lib.models.multi_head import causal_mask
-from seq2seq_lib.models.recurrent import Summary, summarize
+from seq2seq_lib.models.recurrent import Pooling, pool
 from seq2seq_lib.models.torch_transformer import to_torch
 from seq2seq_lib.models.transformer import TransformerDecoder, TransformerEncoder
 
@@ -35,16 +35,16 @@ class TorchTransformer(nn.Module):
         self.output = model.decoder.output
         self.transformer = to_torch(model)
 
-    def encode(self, batch: Batch) -> Memory:
+    def encode(self, batch: Batch) -> EncoderOutput:
         """The memory of a batch's sources."""
         states = self.transformer.encoder(
             self.source(batch.source), src_key_padding_mask=~batch.source_mask
         )
-        summary = summarize(states, batch.source_mask, Summary.MEAN)
-        return Memory(states, batch.source_mask, summary)
+        summary = pool(states, batch.source_mask, Pooling.MEAN)
+        return EncoderOutput(states, batch.source_mask, summary)
 
     def scores(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """Unnormalized scores of every next symbol."""
         states = self.transformer.decoder(
@@ -67,7 +67,7 @@ class TorchTransformer(nn.Module):
 
 @dataclass(frozen=True)
 class _Prefix(DecoderState):
-    memory: Memory
+    memory: EncoderOutput
     tokens: Int[Tensor, "B T"]
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "_Prefix":
@@ -87,7 +87,7 @@ class Uncached(Decoder):
         super().__init__()
         self.model = model
 
-    def init_state(self, memory: Memory) -> _Prefix:
+    def init_state(self, memory: EncoderOutput) -> _Prefix:
         """Nothing was said yet."""
         tokens = torch.empty(len(memory), 0, dtype=torch.long)
         return _Prefix(memory, tokens.to(memory.mask.device))
@@ -102,7 +102,7 @@ class Uncached(Decoder):
         return scores.log_softmax(dim=-1), _Prefix(state.memory, tokens)
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps at once."""
         return self.model.scores(memory, tokens).log_softmax(dim=-1)

@@ -12,10 +12,10 @@ import torch
 
 from seq2seq_lib.bench.baseline import TorchTransformer, Uncached
 from seq2seq_lib.bench.compare import take_turns, threads
-from seq2seq_lib.bench.learners import dictionary_batches, with_mkl
 from seq2seq_lib.bench.peers.huggingface import HuggingFace
 from seq2seq_lib.bench.peers.joeynmt import JoeyNMT
 from seq2seq_lib.bench.report import Comparison
+from seq2seq_lib.bench.steps import dictionary_batches, with_mkl
 from seq2seq_lib.bench.training import bench_config
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.cmudict import PHONEMES
@@ -23,11 +23,11 @@ from seq2seq_lib.data.vocabulary import EOS, Vocabulary
 from seq2seq_lib.interface import (
     Decoder,
     EncoderDecoder,
-    Memory,
+    EncoderOutput,
     evaluating,
     lay_out_for_decoding,
 )
-from seq2seq_lib.models.linear import mkl_holds_back
+from seq2seq_lib.models.linear import onednn_is_faster
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
 from seq2seq_lib.pretrained.export import (
@@ -70,7 +70,7 @@ def first_rows(batch: Batch, rows: int) -> Batch:
     )
 
 
-def searching(decoder: Decoder, encode: Callable[[Batch], Memory]) -> Decode:
+def searching(decoder: Decoder, encode: Callable[[Batch], EncoderOutput]) -> Decode:
     """Our own search, which drives whatever keeps the contract."""
 
     def decode(batch: Batch, width: int) -> list[list[int]]:
@@ -157,7 +157,7 @@ def decoders(
             saved, directory / "int8", Quantization.INT8
         ),
     }
-    if mkl_holds_back():
+    if onednn_is_faster():
         made["ours, MKL"] = lambda: with_mkl(our_decoding(saved.model))
     ready, missing = {}, {}
     for name, make in made.items():

@@ -13,9 +13,9 @@ from torch import Tensor
 from seq2seq_lib.data.batch import Batch, Pair
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.interface import Encoder, EncoderDecoder, ModelConfig
-from seq2seq_lib.models.convolutional import ConvolutionalEncoder
+from seq2seq_lib.models.convolutional import ConvEncoder
 from seq2seq_lib.models.multi_head import SelfAttention
-from seq2seq_lib.models.recurrent import RecurrentEncoder
+from seq2seq_lib.models.recurrent import RNNEncoder
 from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
 from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
 from seq2seq_lib.search import beam_search
@@ -137,7 +137,7 @@ def transformer(symbols: int = SYMBOLS) -> TransformerConfig:
     )
 
 
-def attending_rnn(symbols: int = SYMBOLS) -> RNNAttentionConfig:
+def rnn_with_attention(symbols: int = SYMBOLS) -> RNNAttentionConfig:
     """A small GRU with attention."""
     return RNNAttentionConfig(
         source_symbols=symbols, target_symbols=symbols, width=WIDTH, dropout=0.0
@@ -149,13 +149,11 @@ def _backward(loss: Tensor) -> None:
 
 
 def _gru(length: int) -> Work:
-    return read_work(
-        RecurrentEncoder(SYMBOLS, width=WIDTH, bidirectional=False), length
-    )
+    return read_work(RNNEncoder(SYMBOLS, width=WIDTH, bidirectional=False), length)
 
 
 def _cnn(length: int) -> Work:
-    return read_work(ConvolutionalEncoder(SYMBOLS, width=WIDTH, layers=1), length)
+    return read_work(ConvEncoder(SYMBOLS, width=WIDTH, layers=1), length)
 
 
 GROWTHS = (
@@ -183,7 +181,7 @@ GROWTHS = (
         Axis.BATCH,
         "GRU with attention",
         doubling(1, 512),
-        lambda rows: training_work(attending_rnn(), rows=rows),
+        lambda rows: training_work(rnn_with_attention(), rows=rows),
     ),
     Growth(
         Axis.BEAM,

@@ -3,14 +3,14 @@
 import torch
 
 from seq2seq_lib.bench.compare import take_turns, threads
-from seq2seq_lib.bench.learners import (
+from seq2seq_lib.bench.report import Comparison
+from seq2seq_lib.bench.steps import (
     Step,
     dictionary_batches,
     our_step,
     turns,
     usual_step,
 )
-from seq2seq_lib.bench.report import Comparison
 from seq2seq_lib.bench.tutorial import Tutorial
 from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
 

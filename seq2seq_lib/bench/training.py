@@ -6,7 +6,9 @@ import torch
 
 from seq2seq_lib.bench.baseline import TorchTransformer
 from seq2seq_lib.bench.compare import take_turns, threads
-from seq2seq_lib.bench.learners import (
+from seq2seq_lib.bench.peers import build_installed
+from seq2seq_lib.bench.report import Comparison
+from seq2seq_lib.bench.steps import (
     Step,
     dictionary_batches,
     our_step,
@@ -14,9 +16,7 @@ from seq2seq_lib.bench.learners import (
     usual_step,
     with_mkl,
 )
-from seq2seq_lib.bench.peers import build_installed
-from seq2seq_lib.bench.report import Comparison
-from seq2seq_lib.models.linear import mkl_holds_back
+from seq2seq_lib.models.linear import onednn_is_faster
 from seq2seq_lib.models.transformer import DropoutSites, TransformerConfig
 
 BASELINE = "nn.Transformer"
@@ -55,7 +55,7 @@ def transformer_steps(
         ),
         "ours": our_step(config.build()),
     }
-    if mkl_holds_back():
+    if onednn_is_faster():
         steps["ours, MKL"] = with_mkl(our_step(config.build()))
     if config.dropout:
         paper = replace(config, dropout_sites=DropoutSites.PAPER)

@@ -12,7 +12,7 @@ from itertools import islice
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.evaluation import decode
 from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.pretrained.weights import ShippedModel, open_model
+from seq2seq_lib.pretrained.weights import PretrainedModel, open_model
 from seq2seq_lib.search import SearchConfig, beam_search
 from seq2seq_lib.tasks.translation import translates
 
@@ -42,7 +42,7 @@ class Answer:
 
 def chosen_search(saved: SavedModel, options: argparse.Namespace) -> SearchConfig:
     """The options given, for the rest those on the model's card or the usual ones."""
-    card = saved.card.search if isinstance(saved, ShippedModel) else {}
+    card = saved.card.search if isinstance(saved, PretrainedModel) else {}
     names = [field.name for field in dataclasses.fields(SearchConfig)]
     given = {name: getattr(options, name) for name in names}
     given = {name: value for name, value in given.items() if value is not None}

@@ -11,7 +11,7 @@ from seq2seq_lib.cli.devices import add_device, chosen_device
 from seq2seq_lib.data import Corpus, CorpusName, load_corpus
 from seq2seq_lib.evaluation import analysis, scores, tuning
 from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.pretrained.weights import ShippedModel, load, names, open_model
+from seq2seq_lib.pretrained.weights import PretrainedModel, load, names, open_model
 from seq2seq_lib.search import SearchConfig
 from seq2seq_lib.tasks.translation import measure
 
@@ -129,7 +129,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _store(
     saved: SavedModel, corpus: Corpus, search: SearchConfig, options: argparse.Namespace
 ) -> int:
-    if type(saved) is not ShippedModel:
+    if type(saved) is not PretrainedModel:
         raise ValueError(
             f"--store with {options.model}: only scores of models that come with the "
             f"library are stored, {', '.join(names()) or 'none yet'}. Use seq2seq ship."

@@ -18,7 +18,7 @@ from seq2seq_lib.data.batch import Corpus, Example
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.evaluation.scores import by_length, values
 from seq2seq_lib.pretrained import results
-from seq2seq_lib.pretrained.weights import ShippedModel
+from seq2seq_lib.pretrained.weights import PretrainedModel
 from seq2seq_lib.search import SearchConfig
 from seq2seq_lib.tasks.translation import translate, translates
 
@@ -42,7 +42,7 @@ KINDS: Mapping[str, frozenset[str]] = {
 """English words of one kind, all frequent in captions."""
 
 
-def analyze(shipped: ShippedModel, corpus: Corpus) -> dict[str, Any]:
+def analyze(shipped: PretrainedModel, corpus: Corpus) -> dict[str, Any]:
     """Everything the file about a translator holds.
 
     Args:

@@ -5,17 +5,19 @@ from functools import partial
 
 from seq2seq_lib.data.batch import Batch, Example, pad
 from seq2seq_lib.data.vocabulary import EOS, PAD
-from seq2seq_lib.interface import EncoderDecoder, Memory, evaluating
+from seq2seq_lib.interface import EncoderDecoder, EncoderOutput, evaluating
 from seq2seq_lib.metrics import perplexity, phoneme_error_rate, word_error_rate
 from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.search import Found, Search, greedy_search
-from seq2seq_lib.training.distributed import in_shares
+from seq2seq_lib.search import Search, SearchResult, greedy_search
+from seq2seq_lib.training.distributed import map_over_ranks
 from seq2seq_lib.training.loss import cross_entropy
 
 GREEDY: Search = partial(greedy_search, max_length=64)
 
 
-def encode_sources(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> Memory:
+def encode_sources(
+    model: EncoderDecoder, sources: Sequence[Sequence[int]]
+) -> EncoderOutput:
     """The memory of sources that have no targets yet.
 
     Args:
@@ -34,7 +36,7 @@ def encode_sources(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> M
         raise ValueError(f"a source holds {PAD}, the number of <pad>: leave it out.")
     source = pad([[*source, EOS] for source in sources]).to(model.device)
     with evaluating(model):
-        memory: Memory = model.encoder(source, source != PAD)
+        memory: EncoderOutput = model.encoder(source, source != PAD)
     return memory
 
 
@@ -44,7 +46,7 @@ def decode(
     *,
     search: Search = GREEDY,
     rows: int = 256,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Search an output for every source, whatever the model.
 
     Processes that train together divide the sources among them; all have to call this.
@@ -59,16 +61,16 @@ def decode(
     Returns:
         what was found, in the order of the sources.
     """
-    return in_shares(partial(_decode, saved, search=search, rows=rows), sources)
+    return map_over_ranks(partial(_decode, saved, search=search, rows=rows), sources)
 
 
 def _decode(
     saved: SavedModel, sources: Sequence[Sequence[str]], *, search: Search, rows: int
-) -> list[Found]:
+) -> list[SearchResult]:
     numbers = [saved.source_vocabulary.encode(source) for source in sources]
     # similar lengths together, so that little is wasted on padding
     order = sorted(range(len(numbers)), key=lambda row: len(numbers[row]))
-    found: dict[int, Found] = {}
+    found: dict[int, SearchResult] = {}
     with evaluating(saved.model):
         for start in range(0, len(order), rows):
             chunk = order[start : start + rows]

@@ -26,7 +26,7 @@ END = SPECIAL[EOS]
 
 
 @dataclass(frozen=True)
-class Standing:
+class PrefixErrors:
     """Where a prefix stands among the right answers.
 
     Attributes:
@@ -47,7 +47,7 @@ class Standing:
         return tuple(place for place in self.places if place[1] == most)
 
 
-def standing(prefix: Symbols, references: Sequence[Symbols]) -> Standing:
+def prefix_errors(prefix: Symbols, references: Sequence[Symbols]) -> PrefixErrors:
     """Align a prefix by edit distance with the beginnings of all right answers.
 
     An output that begins with u cannot come nearer to y than the nearest beginning of
@@ -61,7 +61,7 @@ def standing(prefix: Symbols, references: Sequence[Symbols]) -> Standing:
     Raises:
         ValueError: there are no references.
 
-    >>> found = standing("K AE".split(), ["K AA T S".split()])
+    >>> found = prefix_errors("K AE".split(), ["K AA T S".split()])
     >>> found.errors, sorted(found.right)  # AE came in between, or in place of AA
     (1, ['AA', 'T'])
     """
@@ -78,7 +78,7 @@ def standing(prefix: Symbols, references: Sequence[Symbols]) -> Standing:
         references[number][said] if said < len(references[number]) else END
         for number, said in places
     )
-    return Standing(errors, places, right)
+    return PrefixErrors(errors, places, right)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def wrong_after(
     outputs: Sequence[Symbols],
     *,
     rows: int = 256,
-) -> list[list[tuple[Standing, float]]]:
+) -> list[list[tuple[PrefixErrors, float]]]:
     """How probable a wrong symbol is after every prefix of some outputs.
 
     Args:
@@ -186,7 +186,8 @@ def wrong_after(
             examples[some], outputs[some], probabilities, strict=True
         ):
             places = [
-                standing(output[:t], example.references) for t in range(len(output) + 1)
+                prefix_errors(output[:t], example.references)
+                for t in range(len(output) + 1)
             ]
             right = [saved.target_vocabulary.encode(place.right) for place in places]
             wrong = [

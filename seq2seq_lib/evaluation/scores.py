@@ -26,7 +26,7 @@ from seq2seq_lib.metrics import (
 )
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.pretrained import results
-from seq2seq_lib.pretrained.weights import ShippedModel
+from seq2seq_lib.pretrained.weights import PretrainedModel
 from seq2seq_lib.search import SearchConfig
 from seq2seq_lib.tasks.translation import translate, translates
 
@@ -217,7 +217,7 @@ def values(outputs: Sequence[Any], examples: Sequence[Example]) -> dict[str, flo
     }
 
 
-def evaluate(shipped: ShippedModel, examples: Sequence[Example]) -> dict[str, Any]:
+def evaluate(shipped: PretrainedModel, examples: Sequence[Example]) -> dict[str, Any]:
     """Everything a score file holds about a model that comes with the library.
 
     Args:
@@ -260,7 +260,7 @@ def store(scores: dict[str, Any], *, directory: Path = DIRECTORY) -> Path:
     return path
 
 
-def check(shipped: ShippedModel, scores: dict[str, Any]) -> None:
+def check(shipped: PretrainedModel, scores: dict[str, Any]) -> None:
     """Score a sample again, and compare with what is stored.
 
     Args:

@@ -28,8 +28,8 @@ from seq2seq_lib.evaluation.scores import DRAWS, values
 from seq2seq_lib.metrics import count_errors
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.pretrained import results
-from seq2seq_lib.pretrained.weights import ShippedModel
-from seq2seq_lib.search import Found, Hypothesis, Node, SearchConfig, beam_search
+from seq2seq_lib.pretrained.weights import PretrainedModel
+from seq2seq_lib.search import Hypothesis, Node, SearchConfig, SearchResult, beam_search
 from seq2seq_lib.search.hypothesis import cut_at_end
 from seq2seq_lib.seeds import generator
 
@@ -39,7 +39,7 @@ ALPHAS = (0.0, 0.5, 0.75, 1.0, 1.25)
 EXAMPLES = 500
 
 
-def ranked_anew(found: Found, alpha: float) -> Hypothesis:
+def rerank(found: SearchResult, alpha: float) -> Hypothesis:
     """The best by another exponent of all that a traced beam put aside as finished.
 
     Args:
@@ -65,7 +65,7 @@ def ranked_anew(found: Found, alpha: float) -> Hypothesis:
 
 
 def tune(
-    shipped: ShippedModel,
+    shipped: PretrainedModel,
     examples: Sequence[Example],
     *,
     widths: Sequence[int] = WIDTHS,
@@ -115,7 +115,7 @@ def tune(
     }
 
     def chosen(setting: SearchConfig) -> list[Hypothesis]:
-        return [ranked_anew(one, setting.alpha) for one in found[setting.width]]
+        return [rerank(one, setting.alpha) for one in found[setting.width]]
 
     usual = _said(shipped, chosen(card))
     rows = []

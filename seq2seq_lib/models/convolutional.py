@@ -6,12 +6,12 @@ Axes: B batch, S source, D width.
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from seq2seq_lib.interface import Encoder, Memory
+from seq2seq_lib.interface import Encoder, EncoderOutput
 from seq2seq_lib.models.dropout import Dropout
-from seq2seq_lib.models.recurrent import Summary, summarize
+from seq2seq_lib.models.recurrent import Pooling, pool
 
 
-class ConvolutionalEncoder(Encoder):
+class ConvEncoder(Encoder):
     """Embeds the source and widens each state's view layer by layer.
 
     Each layer adds to x what a convolution sees around it, x + relu(conv(x)).
@@ -36,7 +36,7 @@ class ConvolutionalEncoder(Encoder):
         width: int,
         layers: int = 3,
         kernel: int = 3,
-        summary: Summary = Summary.MAXIMUM,
+        summary: Pooling = Pooling.MAXIMUM,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -53,7 +53,9 @@ class ConvolutionalEncoder(Encoder):
             nn.Conv1d(width, width, kernel, padding="same") for _ in range(layers)
         )
 
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source."""
         real = mask[:, None]
         x = self.dropout(self.embedding(source)).mT  # B D S
@@ -61,4 +63,4 @@ class ConvolutionalEncoder(Encoder):
             # padding must look like the zeros beyond the edge
             x = x + self.dropout(convolution(x * real).relu())
         states = x.mT  # B S D
-        return Memory(states, mask, summarize(states, mask, self.summary))
+        return EncoderOutput(states, mask, pool(states, mask, self.summary))

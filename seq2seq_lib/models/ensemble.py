@@ -16,7 +16,7 @@ from seq2seq_lib.interface import (
     DecoderState,
     Encoder,
     EncoderDecoder,
-    Memory,
+    EncoderOutput,
 )
 from seq2seq_lib.models.saved import SavedModel
 
@@ -52,17 +52,17 @@ def ensemble(models: Sequence[SavedModel]) -> SavedModel:
 
 
 @dataclass(frozen=True)
-class _Memories(Memory):
+class _EncoderOutputs(EncoderOutput):
     """What every encoder handed over; as a memory, it is the first one's."""
 
-    parts: tuple[Memory, ...]
+    parts: tuple[EncoderOutput, ...]
 
-    def reorder(self, rows: Int[Tensor, " R"]) -> "_Memories":
-        return _together(tuple(part.reorder(rows) for part in self.parts))
+    def reorder(self, rows: Int[Tensor, " R"]) -> "_EncoderOutputs":
+        return _joined(tuple(part.reorder(rows) for part in self.parts))
 
 
-def _together(parts: tuple[Memory, ...]) -> _Memories:
-    return _Memories(parts[0].states, parts[0].mask, parts[0].summary, parts)
+def _joined(parts: tuple[EncoderOutput, ...]) -> _EncoderOutputs:
+    return _EncoderOutputs(parts[0].states, parts[0].mask, parts[0].summary, parts)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class _Encoders(Encoder):
 
     def forward(
         self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
-    ) -> _Memories:
-        return _together(tuple(encoder(source, mask) for encoder in self.encoders))
+    ) -> _EncoderOutputs:
+        return _joined(tuple(encoder(source, mask) for encoder in self.encoders))
 
 
 class _Decoders(Decoder):
@@ -90,8 +90,8 @@ class _Decoders(Decoder):
         super().__init__()
         self.decoders: Iterable[Decoder] = nn.ModuleList(decoders)  # type: ignore[assignment]
 
-    def init_state(self, memory: Memory) -> _States:
-        assert isinstance(memory, _Memories)
+    def init_state(self, memory: EncoderOutput) -> _States:
+        assert isinstance(memory, _EncoderOutputs)
         pairs = zip(self.decoders, memory.parts, strict=True)
         return _States(tuple(decoder.init_state(part) for decoder, part in pairs))
 
@@ -106,9 +106,9 @@ class _Decoders(Decoder):
         )
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
-        assert isinstance(memory, _Memories)
+        assert isinstance(memory, _EncoderOutputs)
         pairs = zip(self.decoders, memory.parts, strict=True)
         return _mean([decoder(part, tokens) for decoder, part in pairs])
 

@@ -25,7 +25,7 @@ FEW_ROWS = 4
 
 
 @cache
-def mkl_holds_back() -> bool:
+def onednn_is_faster() -> bool:
     """Whether this processor can do more than MKL lets it."""
     return (
         torch.backends.cpu.get_cpu_capability() == "AVX512"
@@ -52,7 +52,7 @@ class Linear(nn.Linear):
         """Multiply and add."""
         weight, bias = self.weight, self.bias
         if not (
-            mkl_holds_back()
+            onednn_is_faster()
             and x.is_cpu
             and x.dtype is weight.dtype is torch.float32
             and x.shape[-1] == self.in_features

@@ -19,7 +19,7 @@ from seq2seq_lib.interface import (
     DecoderState,
     Encoder,
     EncoderDecoder,
-    Memory,
+    EncoderOutput,
     ModelConfig,
 )
 
@@ -35,18 +35,20 @@ class OneHotEncoder(Encoder):
         super().__init__()
         self.width = symbols
 
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source; the summary counts how often each symbol occurs."""
         one_hot = F.one_hot(source, self.width) * mask[..., None]  # B S D
         states = one_hot.to(torch.get_default_dtype())
-        return Memory(states, mask, states.sum(dim=1))
+        return EncoderOutput(states, mask, states.sum(dim=1))
 
 
 @dataclass(frozen=True)
 class LookupState(DecoderState):
     """The memory, and how many symbols were said so far."""
 
-    memory: Memory
+    memory: EncoderOutput
     position: int
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "LookupState":
@@ -67,11 +69,11 @@ class LookupDecoder(Decoder):
 
     def __init__(self, source_symbols: int, target_symbols: int) -> None:
         super().__init__()
-        self.memory_width = source_symbols
+        self.encoder_width = source_symbols
         self.letter = nn.Parameter(torch.zeros(source_symbols, target_symbols))
         self.previous = nn.Parameter(torch.zeros(target_symbols, target_symbols))
 
-    def init_state(self, memory: Memory) -> LookupState:
+    def init_state(self, memory: EncoderOutput) -> LookupState:
         """The state before the first step: at the first letter."""
         return LookupState(memory, position=0)
 
@@ -85,7 +87,7 @@ class LookupDecoder(Decoder):
         return log_probabilities[:, 0], LookupState(state.memory, state.position + 1)
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps at once."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)
@@ -93,7 +95,7 @@ class LookupDecoder(Decoder):
 
     def _look_up(
         self,
-        memory: Memory,
+        memory: EncoderOutput,
         tokens: Int[Tensor, "B T"],
         positions: Int[Tensor, " T"],
     ) -> Float[Tensor, "B T V"]:

@@ -31,7 +31,7 @@ class KeyValue(NamedTuple):
     value: Float[Tensor, "B H S K"]
 
 
-class OneSource(NamedTuple):
+class FoldedSource(NamedTuple):
     """A single source with the projections of its queries and outputs multiplied in.
 
     Every head scores the source's positions by (x W + b) kᵀ / √K = x (W kᵀ / √K) + …,
@@ -257,16 +257,16 @@ class CrossAttention(MultiHead):
     Args:
         width: D, of the decoder.
         heads: H, a divisor of the width.
-        memory_width: M, of the memory; it need not equal the decoder's width.
+        encoder_width: M, of the memory; it need not equal the decoder's width.
         dropout: the share of weights dropped in training.
     """
 
     def __init__(
-        self, width: int, heads: int, *, memory_width: int, dropout: float = 0.0
+        self, width: int, heads: int, *, encoder_width: int, dropout: float = 0.0
     ) -> None:
         super().__init__(width, heads, dropout=dropout)
         self.query = Linear(width, width)
-        self.memory = Linear(memory_width, 2 * width)
+        self.memory = Linear(encoder_width, 2 * width)
 
     def prepare(self, states: Float[Tensor, "B S M"]) -> KeyValue:
         """Keys and values of the memory, the same at every step."""
@@ -289,7 +289,9 @@ class CrossAttention(MultiHead):
         query = split_heads(self.query(x), self.heads)
         return self.look(query, memory, mask, weights=weights)
 
-    def fold(self, memory: KeyValue, mask: Bool[Tensor, "B S"]) -> KeyValue | OneSource:
+    def fold(
+        self, memory: KeyValue, mask: Bool[Tensor, "B S"]
+    ) -> KeyValue | FoldedSource:
         """Multiply the projections into a single source, if that makes it smaller."""
         width = self.query.in_features
         if len(memory.key) > 1 or self.heads * mask.shape[1] > width:
@@ -299,7 +301,7 @@ class CrossAttention(MultiHead):
         bias = self.query.bias.view(self.heads, 1, -1)  # H 1 K
         offset = (bias @ key).masked_fill(~mask, -torch.inf)  # H 1 S
         output = self.output.weight.T.view(self.heads, -1, width)  # H K D
-        return OneSource(
+        return FoldedSource(
             (weight.mT @ key).transpose(0, 1).flatten(1),
             offset.flatten(),
             (value @ output).flatten(0, 1),
@@ -308,7 +310,7 @@ class CrossAttention(MultiHead):
     def step(
         self,
         x: Float[Tensor, "R D"],
-        memory: KeyValue | OneSource,
+        memory: KeyValue | FoldedSource,
         mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> Float[Tensor, "R D"]:
         """One position of every row looks at its source, W rows in turn at each.
@@ -318,7 +320,7 @@ class CrossAttention(MultiHead):
             memory: keys and values of B sources.
             mask: ``True`` where a row may look; ``None`` for everywhere.
         """
-        if isinstance(memory, OneSource):
+        if isinstance(memory, FoldedSource):
             scores = torch.addmm(memory.offset, x, memory.key)  # R HS
             weights = scores.view(len(x), self.heads, -1).softmax(dim=-1)
             dropped = self.dropout.forward(weights).view(len(x), -1)

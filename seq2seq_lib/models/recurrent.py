@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from seq2seq_lib.interface import Encoder, Memory
+from seq2seq_lib.interface import Encoder, EncoderOutput
 from seq2seq_lib.models.dropout import Dropout
 
 CellState = tuple[Tensor, ...]
@@ -26,7 +26,7 @@ class CellKind(StrEnum):
     GRU = "gru"
 
 
-class Summary(StrEnum):
+class Pooling(StrEnum):
     """How the states of a source become one vector."""
 
     LAST = "last"
@@ -225,10 +225,10 @@ def torch_recurrence(
     return module
 
 
-def summarize(
+def pool(
     states: Float[Tensor, "B S D"],
     mask: Bool[Tensor, "B S"],
-    how: Summary,
+    how: Pooling,
     *,
     bidirectional: bool = False,
 ) -> Float[Tensor, "B D"]:
@@ -237,10 +237,10 @@ def summarize(
     ``LAST`` takes the state after reading everything: the last real position, and for
     the right-to-left half of a bidirectional encoder the first.
     """
-    if how is Summary.MEAN:
+    if how is Pooling.MEAN:
         total = (states * mask[..., None]).sum(dim=1)
         return total / mask.sum(dim=1, keepdim=True)
-    if how is Summary.MAXIMUM:
+    if how is Pooling.MAXIMUM:
         return states.masked_fill(~mask[..., None], -torch.inf).amax(dim=1)
     last = (mask.sum(dim=1) - 1)[:, None, None].expand(-1, 1, states.shape[2])
     summary = states.gather(1, last)[:, 0]  # B D
@@ -250,7 +250,7 @@ def summarize(
     return summary
 
 
-class RecurrentEncoder(Encoder):
+class RNNEncoder(Encoder):
     """Embeds the source and reads it with a recurrence.
 
     Args:
@@ -271,7 +271,7 @@ class RecurrentEncoder(Encoder):
         kind: CellKind = CellKind.GRU,
         layers: int = 1,
         bidirectional: bool = True,
-        summary: Summary = Summary.LAST,
+        summary: Pooling = Pooling.LAST,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -289,11 +289,11 @@ class RecurrentEncoder(Encoder):
             dropout=dropout,
         )
 
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source."""
         embedded = self.dropout(self.embedding(source))  # B S D
         states = self.recurrent(embedded, mask)
-        summary = summarize(
-            states, mask, self.summary, bidirectional=self.bidirectional
-        )
-        return Memory(states, mask, summary)
+        summary = pool(states, mask, self.summary, bidirectional=self.bidirectional)
+        return EncoderOutput(states, mask, summary)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from seq2seq_lib.interface import Decoder, DecoderState, Memory
+from seq2seq_lib.interface import Decoder, DecoderState, EncoderOutput
 from seq2seq_lib.models.attention import ScoreKind, make_scores
 from seq2seq_lib.models.dropout import Dropout
 from seq2seq_lib.models.recurrent import CellKind, torch_recurrence
@@ -18,7 +18,7 @@ from seq2seq_lib.models.rnn_seq2seq import Bridge, RNNSeq2SeqConfig, advance
 
 
 @dataclass(frozen=True)
-class AttendingState(DecoderState):
+class AttentionState(DecoderState):
     """The recurrence's state, and the source as the decoder looks at it."""
 
     parts: tuple[Float[Tensor, "L B D"], ...]
@@ -26,15 +26,15 @@ class AttendingState(DecoderState):
     values: Float[Tensor, "B S M"]
     mask: Bool[Tensor, "B S"]
 
-    def reorder(self, rows: Int[Tensor, " R"]) -> "AttendingState":
+    def reorder(self, rows: Int[Tensor, " R"]) -> "AttentionState":
         """Keep these batch rows, in this order."""
         parts = tuple(part[:, rows] for part in self.parts)
-        return AttendingState(
+        return AttentionState(
             parts, self.keys[rows], self.values[rows], self.mask[rows]
         )
 
 
-class AttendingDecoder(Decoder):
+class AttentionDecoder(Decoder):
     """A recurrence that chooses at every step where to look (Bahdanau et al., 2015).
 
     With the state s before the step, weights = softmax(score(s, keys)), the context is
@@ -44,7 +44,7 @@ class AttendingDecoder(Decoder):
 
     Args:
         symbols: V, the size of the target vocabulary.
-        memory_width: M, the width of the memory.
+        encoder_width: M, the width of the memory.
         width: D, the width of embedding and state.
         scores: how states are compared with the memory.
         kind: which recurrence.
@@ -56,7 +56,7 @@ class AttendingDecoder(Decoder):
         self,
         symbols: int,
         *,
-        memory_width: int,
+        encoder_width: int,
         width: int,
         scores: ScoreKind = ScoreKind.ADDITIVE,
         kind: CellKind = CellKind.GRU,
@@ -64,23 +64,23 @@ class AttendingDecoder(Decoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.memory_width = memory_width
+        self.encoder_width = encoder_width
         self.embedding = nn.Embedding(symbols, width)
-        self.bridge = Bridge(memory_width, kind=kind, layers=layers, width=width)
-        self.scores = make_scores(scores, query_width=width, key_width=memory_width)
+        self.bridge = Bridge(encoder_width, kind=kind, layers=layers, width=width)
+        self.scores = make_scores(scores, query_width=width, key_width=encoder_width)
         self.dropout = Dropout(dropout)
         self.recurrence = torch_recurrence(
             kind,
-            inputs=width + memory_width,
+            inputs=width + encoder_width,
             width=width,
             layers=layers,
             dropout=dropout if layers > 1 else 0.0,
         )
-        self.output = nn.Linear(width + memory_width, symbols)
+        self.output = nn.Linear(width + encoder_width, symbols)
 
-    def init_state(self, memory: Memory) -> AttendingState:
+    def init_state(self, memory: EncoderOutput) -> AttentionState:
         """Start from the summary, and prepare the keys once for all steps."""
-        return AttendingState(
+        return AttentionState(
             self.bridge(memory.summary),
             self.scores.prepare(memory.states),
             memory.states,
@@ -89,29 +89,29 @@ class AttendingDecoder(Decoder):
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
-    ) -> tuple[Float[Tensor, "B V"], AttendingState]:
+    ) -> tuple[Float[Tensor, "B V"], AttentionState]:
         """Look, read the last symbol, and score the next."""
-        assert isinstance(state, AttendingState)
+        assert isinstance(state, AttentionState)
         embedded = self.dropout(self.embedding(token))
         features, _, state = self._look_and_advance(embedded, state)
         return self._score(features), state
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """Step by step, since where to look depends on the state before."""
         features, _ = self._walk(memory, tokens)
         return self._score(features)
 
     def attention(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"]:
         """How strongly each step looked at each source position."""
         _, weights = self._walk(memory, tokens)
         return weights
 
     def _walk(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B T F"], Float[Tensor, "B T S"]]:
         state = self.init_state(memory)
         steps = []
@@ -128,8 +128,8 @@ class AttendingDecoder(Decoder):
         return scores.log_softmax(dim=-1)
 
     def _look_and_advance(
-        self, embedded: Float[Tensor, "B D"], state: AttendingState
-    ) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B S"], AttendingState]:
+        self, embedded: Float[Tensor, "B D"], state: AttentionState
+    ) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B S"], AttentionState]:
         query = state.parts[0][-1][:, None]  # B 1 D, the top layer
         scores = self.scores.compare(query, state.keys)[:, 0]  # B S
         # no check for hidden rows here: a batch has none, and looking would stall a GPU
@@ -138,7 +138,7 @@ class AttendingDecoder(Decoder):
         inputs = torch.cat([embedded, context], dim=-1)[:, None]
         hidden, parts = advance(self.recurrence, inputs, state.parts)
         features = torch.cat([hidden[:, 0], context], dim=-1)
-        state = AttendingState(parts, state.keys, state.values, state.mask)
+        state = AttentionState(parts, state.keys, state.values, state.mask)
         return features, weights, state
 
 
@@ -150,9 +150,9 @@ class RNNAttentionConfig(RNNSeq2SeqConfig):
 
     def build_decoder(self) -> Decoder:
         """A fresh decoder alone."""
-        return AttendingDecoder(
+        return AttentionDecoder(
             self.target_symbols,
-            memory_width=self.width,
+            encoder_width=self.width,
             width=self.width,
             scores=self.scores,
             kind=self.cell,

@@ -16,15 +16,15 @@ from seq2seq_lib.interface import (
     DecoderState,
     Encoder,
     EncoderDecoder,
-    Memory,
+    EncoderOutput,
     ModelConfig,
 )
-from seq2seq_lib.models.convolutional import ConvolutionalEncoder
+from seq2seq_lib.models.convolutional import ConvEncoder
 from seq2seq_lib.models.dropout import Dropout
 from seq2seq_lib.models.recurrent import (
     CellKind,
-    RecurrentEncoder,
-    Summary,
+    Pooling,
+    RNNEncoder,
     torch_recurrence,
 )
 
@@ -44,18 +44,18 @@ class Bridge(nn.Module):
     """Turns the source's summary into a decoder's first state, by a layer and tanh.
 
     Args:
-        memory_width: the width of the summary.
+        encoder_width: the width of the summary.
         kind: which recurrence.
         layers: L, how many layers it has.
         width: D, the width of its state.
     """
 
     def __init__(
-        self, memory_width: int, *, kind: CellKind, layers: int, width: int
+        self, encoder_width: int, *, kind: CellKind, layers: int, width: int
     ) -> None:
         super().__init__()
         self.shape = (2 if kind is CellKind.LSTM else 1, layers, width)
-        self.linear = nn.Linear(memory_width, math.prod(self.shape))
+        self.linear = nn.Linear(encoder_width, math.prod(self.shape))
 
     def forward(
         self, summary: Float[Tensor, "B M"]
@@ -82,7 +82,7 @@ class RNNDecoder(Decoder):
 
     Args:
         symbols: V, the size of the target vocabulary.
-        memory_width: the width of the memory's summary.
+        encoder_width: the width of the memory's summary.
         width: D, the width of embedding and state.
         kind: which recurrence.
         layers: L, how many layers.
@@ -93,16 +93,16 @@ class RNNDecoder(Decoder):
         self,
         symbols: int,
         *,
-        memory_width: int,
+        encoder_width: int,
         width: int,
         kind: CellKind = CellKind.GRU,
         layers: int = 1,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.memory_width = memory_width
+        self.encoder_width = encoder_width
         self.embedding = nn.Embedding(symbols, width)
-        self.bridge = Bridge(memory_width, kind=kind, layers=layers, width=width)
+        self.bridge = Bridge(encoder_width, kind=kind, layers=layers, width=width)
         self.dropout = Dropout(dropout)
         self.recurrence = torch_recurrence(
             kind,
@@ -113,7 +113,7 @@ class RNNDecoder(Decoder):
         )
         self.output = nn.Linear(width, symbols)
 
-    def init_state(self, memory: Memory) -> RNNState:
+    def init_state(self, memory: EncoderOutput) -> RNNState:
         """Turn the summary into the first hidden state."""
         return RNNState(self.bridge(memory.summary))
 
@@ -126,7 +126,7 @@ class RNNDecoder(Decoder):
         return log_probabilities[:, 0], state
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps in one call of the recurrence."""
         log_probabilities, _ = self._run(tokens, self.init_state(memory))
@@ -157,7 +157,7 @@ class RNNSeq2SeqConfig(ModelConfig):
     cell: CellKind = CellKind.GRU
     encoder: EncoderKind = EncoderKind.RECURRENT
     bidirectional: bool = True
-    summary: Summary = Summary.LAST
+    summary: Pooling = Pooling.LAST
     dropout: float = 0.1
 
     def build(self) -> EncoderDecoder:
@@ -168,7 +168,7 @@ class RNNSeq2SeqConfig(ModelConfig):
         """A fresh decoder alone."""
         return RNNDecoder(
             self.target_symbols,
-            memory_width=self.width,
+            encoder_width=self.width,
             width=self.width,
             kind=self.cell,
             layers=self.layers,
@@ -178,14 +178,14 @@ class RNNSeq2SeqConfig(ModelConfig):
     def build_encoder(self) -> Encoder:
         """A fresh encoder alone."""
         if self.encoder is EncoderKind.CONVOLUTIONAL:
-            return ConvolutionalEncoder(
+            return ConvEncoder(
                 self.source_symbols,
                 width=self.width,
                 layers=self.layers,
                 summary=self.summary,
                 dropout=self.dropout,
             )
-        return RecurrentEncoder(
+        return RNNEncoder(
             self.source_symbols,
             width=self.width,
             kind=self.cell,

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from seq2seq_lib.interface import Encoder, EncoderDecoder, Memory, ModelConfig
+from seq2seq_lib.interface import Encoder, EncoderDecoder, EncoderOutput, ModelConfig
 from seq2seq_lib.models.attention import ScoreKind
 from seq2seq_lib.models.dropout import Dropout
 from seq2seq_lib.models.multi_head import SelfAttention
-from seq2seq_lib.models.recurrent import Summary, summarize
-from seq2seq_lib.models.rnn_attention import AttendingDecoder
+from seq2seq_lib.models.recurrent import Pooling, pool
+from seq2seq_lib.models.rnn_attention import AttentionDecoder
 
 
 class SelfAttentionEncoder(Encoder):
@@ -48,13 +48,15 @@ class SelfAttentionEncoder(Encoder):
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(SelfAttention(width, heads) for _ in range(layers))
 
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source; the summary is the mean of its states."""
         x = self.dropout(self.embedding(source))  # B S D
         for layer in self.layers:
             seen, _ = layer(x, mask[:, None])
             x = x + self.dropout(seen)
-        return Memory(x, mask, summarize(x, mask, Summary.MEAN))
+        return EncoderOutput(x, mask, pool(x, mask, Pooling.MEAN))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +78,9 @@ class SelfAttentionConfig(ModelConfig):
             layers=self.layers,
             dropout=self.dropout,
         )
-        decoder = AttendingDecoder(
+        decoder = AttentionDecoder(
             self.target_symbols,
-            memory_width=self.width,
+            encoder_width=self.width,
             width=self.width,
             scores=self.scores,
             dropout=self.dropout,

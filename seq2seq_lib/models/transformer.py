@@ -18,19 +18,19 @@ from seq2seq_lib.interface import (
     DecoderState,
     Encoder,
     EncoderDecoder,
-    Memory,
+    EncoderOutput,
     ModelConfig,
 )
 from seq2seq_lib.models.linear import Linear
 from seq2seq_lib.models.multi_head import (
     CrossAttention,
+    FoldedSource,
     KeyValue,
-    OneSource,
     SelfAttention,
 )
 from seq2seq_lib.models.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind, Positions, Rotary
-from seq2seq_lib.models.recurrent import Summary, summarize
+from seq2seq_lib.models.recurrent import Pooling, pool
 from seq2seq_lib.models.transformer_blocks import (
     DecoderBlock,
     Embedding,
@@ -128,12 +128,12 @@ class TransformerConfig(ModelConfig):
             (self._residual(), self._residual()),
         )
 
-    def decoder_block(self, memory_width: int) -> DecoderBlock:
+    def decoder_block(self, encoder_width: int) -> DecoderBlock:
         """A fresh block of the decoder."""
         cross = CrossAttention(
             self.width,
             self.heads,
-            memory_width=memory_width,
+            encoder_width=encoder_width,
             dropout=self.inner_dropout,
         )
         return DecoderBlock(
@@ -190,13 +190,15 @@ class TransformerEncoder(Encoder):
         self.norm = config.last_norm()
         initialize(*self.blocks)
 
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source; the summary is the mean of its states."""
         x = self.embedding(source)
         for block in self.blocks:
             x, _ = block(x, mask)
         states = self.norm(x, mask)
-        return Memory(states, mask, summarize(states, mask, Summary.MEAN))
+        return EncoderOutput(states, mask, pool(states, mask, Pooling.MEAN))
 
     def attention(
         self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
@@ -232,7 +234,7 @@ class TransformerState(DecoderState):
     """
 
     past: tuple[Float[Tensor, "T R 2 H K"], ...] | None
-    memory: tuple[KeyValue | OneSource, ...]
+    memory: tuple[KeyValue | FoldedSource, ...]
     mask: Bool[Tensor, "B 1 1 S"] | None
     rows: int = 1
 
@@ -247,7 +249,7 @@ class TransformerState(DecoderState):
         if rest or sources != [source for source in kept for _ in range(share)]:
             kept, share = sources, 1  # not in groups: every row has its own copy
         first = self.memory[0]
-        if isinstance(first, OneSource) or kept == list(range(len(first.key))):
+        if isinstance(first, FoldedSource) or kept == list(range(len(first.key))):
             return TransformerState(past, self.memory, self.mask, share)
         return self._keep(past, torch.tensor(kept, device=rows.device), share)
 
@@ -259,7 +261,7 @@ class TransformerState(DecoderState):
     ) -> "TransformerState":
         memory = tuple(
             one
-            if isinstance(one, OneSource)
+            if isinstance(one, FoldedSource)
             else KeyValue(one.key[sources], one.value[sources])
             for one in self.memory
         )
@@ -272,18 +274,18 @@ class TransformerDecoder(Decoder):
 
     Args:
         config: the model's sizes.
-        memory_width: M, if the encoder's width is not the decoder's.
+        encoder_width: M, if the encoder's width is not the decoder's.
     """
 
     def __init__(
-        self, config: TransformerConfig, *, memory_width: int | None = None
+        self, config: TransformerConfig, *, encoder_width: int | None = None
     ) -> None:
         super().__init__()
-        self.memory_width = memory_width or config.width
+        self.encoder_width = encoder_width or config.width
         self.masks_targets = config.norm is NormKind.BATCH
         self.embedding = config.embedding(config.target_symbols)
         self.blocks: Sequence[DecoderBlock] = nn.ModuleList(  # type: ignore[assignment]
-            config.decoder_block(self.memory_width)
+            config.decoder_block(self.encoder_width)
             for _ in range(config.decoder_layers)
         )
         self.norm = config.last_norm()
@@ -292,7 +294,7 @@ class TransformerDecoder(Decoder):
         if config.tie_output:
             self.output.weight = self.embedding.embedding.weight
 
-    def init_state(self, memory: Memory) -> TransformerState:
+    def init_state(self, memory: EncoderOutput) -> TransformerState:
         """Project the memory once for all steps."""
         # read once for all steps; on the meta device there is nothing to read
         padded = memory.mask.is_meta or not memory.mask.all()
@@ -302,12 +304,12 @@ class TransformerDecoder(Decoder):
             return TransformerState(None, self._fold(prepared, memory.mask), mask)
         return TransformerState(None, prepared, mask)
 
-    def _prepare(self, memory: Memory) -> tuple[KeyValue, ...]:
+    def _prepare(self, memory: EncoderOutput) -> tuple[KeyValue, ...]:
         return tuple(block.cross.prepare(memory.states) for block in self.blocks)
 
     def _fold(
         self, prepared: tuple[KeyValue, ...], mask: Bool[Tensor, "B S"]
-    ) -> tuple[KeyValue | OneSource, ...]:
+    ) -> tuple[KeyValue | FoldedSource, ...]:
         blocks = zip(self.blocks, prepared, strict=True)
         return tuple(block.cross.fold(one, mask) for block, one in blocks)
 
@@ -327,26 +329,26 @@ class TransformerDecoder(Decoder):
         return self._score(x, None), state
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All positions at once, each blind to what comes after it."""
         x, real, _ = self._run(memory, tokens, weights=False)
         return self._score(x, real)
 
     def attention(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"]:
         """How the last block looks at the source, averaged over its heads."""
         return self.heads(memory, tokens)[-1].mean(dim=1)
 
     def heads(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> list[Float[Tensor, "B H T S"]]:
         """How every head of every block looks at the source."""
         return self._run(memory, tokens, weights=True)[2]
 
     def _run(
-        self, memory: Memory, tokens: Int[Tensor, "B T"], *, weights: bool
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"], *, weights: bool
     ) -> tuple[Float[Tensor, "B T D"], Bool[Tensor, "B T"] | None, list[Tensor]]:
         # causality hides padding from every real position; only batch norm would see it
         real = tokens != PAD if self.masks_targets else None

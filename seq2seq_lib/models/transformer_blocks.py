@@ -13,8 +13,8 @@ from seq2seq_lib.models.dropout import Dropout
 from seq2seq_lib.models.linear import Linear
 from seq2seq_lib.models.multi_head import (
     CrossAttention,
+    FoldedSource,
     KeyValue,
-    OneSource,
     SelfAttention,
 )
 from seq2seq_lib.models.normalization import Normalization, NormKind, NormOrder
@@ -194,7 +194,7 @@ class DecoderBlock(nn.Module):
         self,
         x: Float[Tensor, "R D"],
         past: Float[Tensor, "T R 2 H K"] | None,
-        memory: KeyValue | OneSource,
+        memory: KeyValue | FoldedSource,
         mask: Bool[Tensor, "B 1 1 S"] | None,
     ) -> tuple[Float[Tensor, "R D"], Float[Tensor, "U R 2 H K"]]:
         """One new position of every row, and the cache with its key and value."""

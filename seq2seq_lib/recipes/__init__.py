@@ -14,7 +14,7 @@ from seq2seq_lib.configuration import from_mapping
 from seq2seq_lib.data import Corpus, CorpusName, Example
 from seq2seq_lib.data.cmudict import place_by_hash
 from seq2seq_lib.interface import ModelConfig
-from seq2seq_lib.recipes.distillation import Unanswered
+from seq2seq_lib.recipes.distillation import Unlabelled
 from seq2seq_lib.search import SearchConfig
 from seq2seq_lib.training import TrainingConfig
 
@@ -92,7 +92,7 @@ class DistillationConfig:
     """
 
     teachers: tuple[str, ...] = ()
-    unanswered: Unanswered = Unanswered.NONE
+    unanswered: Unlabelled = Unlabelled.NONE
     proposals: Proposals = Proposals.NONE
     seed: int = 0
 
@@ -105,7 +105,7 @@ class DistillationConfig:
             raise ValueError(
                 f"proposals={self.proposals.value!r} need something unanswered."
             )
-        if self.seed and self.unanswered is not Unanswered.WORDS:
+        if self.seed and self.unanswered is not Unlabelled.WORDS:
             raise ValueError(
                 f"seed={self.seed} of the invented words, but none are asked for: "
                 "leave it out, or set unanswered='words'."
@@ -183,7 +183,7 @@ class Recipe:
                 "Surnames of the United States census of 1990 (from the package names, "
                 "MIT)"
             )
-            if given.unanswered is Unanswered.WORDS:
+            if given.unanswered is Unlabelled.WORDS:
                 words += (
                     ", words of the English Wikipedia (wordninja, MIT), and invented "
                     "words that imitate the training words"

@@ -14,10 +14,10 @@ from seq2seq_lib.data import (
 from seq2seq_lib.evaluation import decode
 from seq2seq_lib.files import sweep, write_whole
 from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.recipes.beliefs import log_probabilities
 from seq2seq_lib.recipes.joint_ngram import JointNGram
+from seq2seq_lib.recipes.soft_targets import log_probabilities
 from seq2seq_lib.search import Search
-from seq2seq_lib.training.distributed import collected, in_shares, rank
+from seq2seq_lib.training.distributed import all_gather, map_over_ranks, rank
 
 WEIGHT = 0.5
 INVENTED = 400_000
@@ -25,7 +25,7 @@ TOGETHER = 20_000
 """Sources that are answered before the answers are written down."""
 
 
-class Unanswered(StrEnum):
+class Unlabelled(StrEnum):
     """Sources without a reference that teachers may answer."""
 
     NONE = ""
@@ -40,12 +40,12 @@ class Unanswered(StrEnum):
             corpus: what must not come out, and what invented words imitate.
             seed: of the invented words.
         """
-        if self is Unanswered.NONE:
+        if self is Unlabelled.NONE:
             return []
         parts = (corpus.train, corpus.dev, corpus.test)
         known = {"".join(example.source) for part in parts for example in part}
         words = surnames()
-        if self is Unanswered.WORDS:
+        if self is Unlabelled.WORDS:
             seen = ["".join(example.source) for example in corpus.train]
             invented = invented_words(seen, count=INVENTED, known=known, seed=seed)
             words = list(dict.fromkeys([*words, *frequent_words(), *invented]))
@@ -77,7 +77,7 @@ def chosen(teacher: SavedModel, ngram: JointNGram) -> Answer:
 
     def answer(sources: Sequence[str]) -> list[Sequence[str]]:
         ngram.learn()
-        proposals = in_shares(ngram.propose, sources)
+        proposals = map_over_ranks(ngram.propose, sources)
         said = [
             (word, one.sounds)
             for word, several in zip(sources, proposals, strict=True)
@@ -115,7 +115,7 @@ def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example
     lines = []
     if rank() == 0 and path.exists():
         lines = path.read_text("utf-8").splitlines()
-    lines = collected(lines)[0]
+    lines = all_gather(lines)[0]
     known = [line.partition("\t")[0] for line in lines]
     if known != list(sources[: len(known)]):
         raise ValueError(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from seq2seq_lib.data.batch import Example
 from seq2seq_lib.files import sweep, write_whole
-from seq2seq_lib.training.distributed import collected, rank
+from seq2seq_lib.training.distributed import all_gather, rank
 
 ORDER = 8
 PROPOSALS = 8
@@ -70,7 +70,7 @@ class JointNGram:
         if rank() == 0 and not self.model.exists():
             sweep(self.model)
             write_whole(self.model, _learned(self.lexicon))
-        collected(None)  # the others wait until it is written
+        all_gather(None)  # the others wait until it is written
 
     def propose(self, words: Sequence[str]) -> list[list[Proposal]]:
         """The most probable pronunciations of each word, the best first.

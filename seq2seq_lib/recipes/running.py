@@ -12,9 +12,9 @@ from seq2seq_lib.models.ensemble import ensemble
 from seq2seq_lib.models.saved import SavedModel, load_weights, save_model, weights_of
 from seq2seq_lib.pretrained.weights import check_alike, open_model
 from seq2seq_lib.recipes import Recipe, load_recipe, recipe_names
-from seq2seq_lib.recipes.beliefs import Beliefs, fingerprint
 from seq2seq_lib.recipes.distillation import WEIGHT, answered, chosen, searched
 from seq2seq_lib.recipes.joint_ngram import JointNGram
+from seq2seq_lib.recipes.soft_targets import SoftTargets, fingerprint
 from seq2seq_lib.search import greedy_search
 from seq2seq_lib.tasks.translation import measure
 from seq2seq_lib.training import History, fit
@@ -57,7 +57,7 @@ def train(
         teacher = _teacher(recipe, saved)
         pairs += _answers(recipe, corpus, teacher, directory)
         if recipe.training.distillation:
-            beliefs = Beliefs.kept(directory, teacher.model, pairs)
+            beliefs = SoftTargets.kept(directory, teacher.model, pairs)
     words = corpus.dev[: recipe.data.development_words or None]
 
     search = partial(greedy_search, max_length=recipe.search.max_length)

@@ -8,15 +8,15 @@ is log p / L^α.
 from seq2seq_lib.search.beam import beam_search
 from seq2seq_lib.search.config import SearchConfig
 from seq2seq_lib.search.exhaustive import exhaustive_search
-from seq2seq_lib.search.hypothesis import Found, Hypothesis, Node, Search, Trace
+from seq2seq_lib.search.hypothesis import Hypothesis, Node, Search, SearchResult, Trace
 from seq2seq_lib.search.stepwise import greedy_search, keep_probable, sample
 
 __all__ = [
-    "Found",
     "Hypothesis",
     "Node",
     "Search",
     "SearchConfig",
+    "SearchResult",
     "Trace",
     "beam_search",
     "exhaustive_search",

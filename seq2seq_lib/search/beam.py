@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import torch
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, Memory, evaluating
+from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating
 from seq2seq_lib.search.hypothesis import (
-    Found,
     Hypothesis,
     Node,
+    SearchResult,
     Trace,
     attention_of,
     check_search,
@@ -25,14 +25,14 @@ from seq2seq_lib.search.hypothesis import (
 
 def beam_search(
     decoder: Decoder,
-    memory: Memory,
+    memory: EncoderOutput,
     *,
     max_length: int,
     width: int = 5,
     alpha: float = 0.75,
     n_best: int = 1,
     trace: bool = False,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Keep the best W prefixes at every step, and return the best that ended.
 
     Of the W·V continuations of a step, those with ``EOS`` among the best W are put
@@ -111,11 +111,11 @@ def beam_search(
             beam.finished.append(cut)
     found = [sorted(b.finished, key=lambda h: -h.score)[:n_best] for b in beams]
     if not trace:
-        return [Found(hypotheses) for hypotheses in found]
+        return [SearchResult(hypotheses) for hypotheses in found]
     with evaluating(decoder):
         attention = attention_of(decoder, memory, found)
     return [
-        Found(hypotheses, Trace(beam.nodes, beam.looked_at, weights))
+        SearchResult(hypotheses, Trace(beam.nodes, beam.looked_at, weights))
         for hypotheses, beam, weights in zip(found, beams, attention, strict=True)
     ]
 

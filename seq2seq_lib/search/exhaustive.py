@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, Memory, evaluating
+from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating
 from seq2seq_lib.search.hypothesis import (
-    Found,
     Hypothesis,
     Node,
+    SearchResult,
     Trace,
     attention_of,
     check_search,
@@ -23,13 +23,13 @@ MOST_PREFIXES = 200_000
 
 def exhaustive_search(
     decoder: Decoder,
-    memory: Memory,
+    memory: EncoderOutput,
     *,
     max_length: int,
     alpha: float = 0.75,
     n_best: int = 1,
     trace: bool = False,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Score every output that ends within ``max_length`` and return the best.
 
     There are about V^T of them: this is the yardstick for other searches on a small
@@ -59,10 +59,10 @@ def exhaustive_search(
         ]
         found = [_best_leaves(nodes, n_best) for nodes, _ in trees]
         if not trace:
-            return [Found(hypotheses) for hypotheses in found]
+            return [SearchResult(hypotheses) for hypotheses in found]
         attention = attention_of(decoder, memory, found)
     return [
-        Found(hypotheses, Trace(nodes, candidates, weights))
+        SearchResult(hypotheses, Trace(nodes, candidates, weights))
         for hypotheses, (nodes, candidates), weights in zip(
             found, trees, attention, strict=True
         )
@@ -70,7 +70,7 @@ def exhaustive_search(
 
 
 def _grow(
-    decoder: Decoder, memory: Memory, max_length: int, alpha: float
+    decoder: Decoder, memory: EncoderOutput, max_length: int, alpha: float
 ) -> tuple[list[Node], int]:
     """The tree of all outputs of one source, breadth first."""
     nodes: list[Node] = []

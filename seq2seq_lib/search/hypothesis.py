@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seq2seq_lib.data.batch import pad
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, Memory
+from seq2seq_lib.interface import Decoder, EncoderOutput
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The outcome of a search for one source.
 
     Attributes:
@@ -85,7 +85,7 @@ class Found:
         return self.hypotheses[0]
 
 
-Search = Callable[[Decoder, Memory], list[Found]]
+Search = Callable[[Decoder, EncoderOutput], list[SearchResult]]
 """A search with its options filled in, as evaluation takes it."""
 
 
@@ -117,7 +117,7 @@ def check_search(*, max_length: int, alpha: float, width: int = 1) -> None:
 
 
 def attention_of(
-    decoder: Decoder, memory: Memory, found: list[list[Hypothesis]]
+    decoder: Decoder, memory: EncoderOutput, found: list[list[Hypothesis]]
 ) -> list[list[Float[Tensor, "_ S"]] | None]:
     """Where the symbols of every hypothesis looked, from one teacher-forced pass."""
     counts = torch.tensor([len(hypotheses) for hypotheses in found])

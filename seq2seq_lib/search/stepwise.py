@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, Memory, evaluating
+from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating
 from seq2seq_lib.search.hypothesis import (
-    Found,
     Node,
+    SearchResult,
     Trace,
     attention_of,
     check_search,
@@ -25,12 +25,12 @@ from seq2seq_lib.search.hypothesis import (
 
 def greedy_search(
     decoder: Decoder,
-    memory: Memory,
+    memory: EncoderOutput,
     *,
     max_length: int,
     alpha: float = 0.75,
     trace: bool = False,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Take the most probable symbol at every step.
 
     Args:
@@ -53,7 +53,7 @@ def greedy_search(
 
 def sample(
     decoder: Decoder,
-    memory: Memory,
+    memory: EncoderOutput,
     *,
     max_length: int,
     temperature: float = 1.0,
@@ -62,7 +62,7 @@ def sample(
     generator: torch.Generator | None = None,
     alpha: float = 0.75,
     trace: bool = False,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Draw every symbol at random from the decoder's distribution.
 
     Args:
@@ -136,13 +136,13 @@ def keep_probable(
 
 def _walk(
     decoder: Decoder,
-    memory: Memory,
+    memory: EncoderOutput,
     choose: Callable[[Tensor], tuple[Tensor, Tensor]],
     max_length: int,
     *,
     alpha: float,
     trace: bool,
-) -> list[Found]:
+) -> list[SearchResult]:
     check_search(max_length=max_length, alpha=alpha)
     paths: list[list[int]] = [[] for _ in range(len(memory))]
     gains: list[list[float]] = [[] for _ in range(len(memory))]
@@ -172,12 +172,14 @@ def _walk(
         for path, total in zip(paths, totals, strict=True)
     ]
     if not trace:
-        return [Found([hypothesis]) for hypothesis in hypotheses]
+        return [SearchResult([hypothesis]) for hypothesis in hypotheses]
     with evaluating(decoder):
         attention = attention_of(decoder, memory, [[h] for h in hypotheses])
     symbols = scores.shape[-1]
     return [
-        Found([h], Trace(_chain(path, total, alpha), len(path) * symbols, weights))
+        SearchResult(
+            [h], Trace(_chain(path, total, alpha), len(path) * symbols, weights)
+        )
         for h, path, total, weights in zip(
             hypotheses, paths, totals, attention, strict=True
         )

@@ -97,7 +97,7 @@ def _own_device(device: torch.device) -> torch.device:
     return torch.device(device.type, local)
 
 
-def summed(value: Tensor) -> Tensor:
+def all_reduce(value: Tensor) -> Tensor:
     """The sum of this number over all processes, known to each."""
     total = value.clone()
     if processes() > 1:
@@ -105,7 +105,7 @@ def summed(value: Tensor) -> Tensor:
     return total
 
 
-def collected(value: Item) -> list[Item]:
+def all_gather(value: Item) -> list[Item]:
     """What every process has, in the order of their numbers, known to each."""
     values = [value] * processes()
     if processes() > 1:
@@ -113,7 +113,7 @@ def collected(value: Item) -> list[Item]:
     return values
 
 
-def in_shares(
+def map_over_ranks(
     work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
 ) -> list[Result]:
     """Let every process do a share of some work; all get all results, in order.
@@ -122,11 +122,11 @@ def in_shares(
         work: gives one result for each item.
         items: the same in every process.
 
-    >>> in_shares(lambda words: [word.upper() for word in words], ["a", "b"])
+    >>> map_over_ranks(lambda words: [word.upper() for word in words], ["a", "b"])
     ['A', 'B']
     """
     own = items[rank() :: processes()]
-    shares = collected(list(work(own)) if own else [])
+    shares = all_gather(list(work(own)) if own else [])
     return [shares[n % processes()][n // processes()] for n in range(len(items))]
 
 

@@ -25,10 +25,10 @@ from seq2seq_lib.models.saved import load_weights, weights_of
 from seq2seq_lib.training.config import Precision, TrainingConfig
 from seq2seq_lib.training.distributed import (
     SharedGradients,
-    collected,
+    all_gather,
+    all_reduce,
     processes,
     rank,
-    summed,
 )
 from seq2seq_lib.training.history import History, Row
 from seq2seq_lib.training.objective import Objective, Teacher
@@ -140,7 +140,7 @@ class _Run:
             sweep(self.checkpoint)
         if self.checkpoint.exists():
             self.state.load(self.checkpoint, self.identity)
-        found = collected((self.state.step, self.identity))
+        found = all_gather((self.state.step, self.identity))
         if any(other != found[0] for other in found):
             raise ValueError(
                 f"the processes disagree on the run in {self.checkpoint.parent}: they "
@@ -221,7 +221,7 @@ class _Run:
 
     def mean_loss(self) -> float:
         """Of all processes since the last row; all of them have to ask."""
-        mean = float(summed(self.state.loss)) / self.state.counted
+        mean = float(all_reduce(self.state.loss)) / self.state.counted
         if not math.isfinite(mean):
             raise self.not_a_number(f"the loss is {mean}")
         return mean
@@ -247,7 +247,7 @@ class _Run:
                     self.mean_loss(),
                     self.optimizer.param_groups[0]["lr"],
                     state.seconds,
-                    collected(metrics)[0],  # so that all decide alike
+                    all_gather(metrics)[0],  # so that all decide alike
                 )
             )
             state.loss.zero_()
@@ -284,7 +284,7 @@ class _Run:
         if not all(bool(tensor.isfinite().all()) for tensor in weights):
             raise self.not_a_number("a weight is infinite or not a number")
         # Sums depend on their order: this run goes on with what a resumed one has.
-        total = summed(state.loss)
+        total = all_reduce(state.loss)
         state.loss = torch.zeros_like(total) if rank() else total
         if rank() == 0:
             state.save(path, self.identity)

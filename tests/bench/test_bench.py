@@ -2,7 +2,11 @@ import pytest
 import torch
 
 from seq2seq_lib.bench import Ratio, Timing, compare, ratios, table, threads
-from seq2seq_lib.bench.forms import attention_forms, recurrent_forms, transformer_forms
+from seq2seq_lib.bench.variants import (
+    attention_variants,
+    recurrent_variants,
+    transformer_variants,
+)
 
 
 def test_contenders_take_turns_and_the_first_round_does_not_count():
@@ -66,9 +70,9 @@ def test_too_few_rounds_are_refused():
 @pytest.mark.parametrize(
     "contenders",
     [
-        attention_forms(rows=2, length=3, width=8),
-        recurrent_forms(rows=2, length=3, width=8),
-        transformer_forms(rows=2, length=3),
+        attention_variants(rows=2, length=3, width=8),
+        recurrent_variants(rows=2, length=3, width=8),
+        transformer_variants(rows=2, length=3),
     ],
 )
 def test_every_contender_can_run(contenders):

@@ -15,17 +15,17 @@ from torch.testing import assert_close
 from seq2seq_lib.bench.__main__ import BENCHES, main
 from seq2seq_lib.bench.baseline import TorchTransformer
 from seq2seq_lib.bench.decoding import LENGTH, decoders, endless_model
-from seq2seq_lib.bench.learners import (
+from seq2seq_lib.bench.peers import PEERS
+from seq2seq_lib.bench.peers.stubs import hashable_dataclasses, standins
+from seq2seq_lib.bench.recurrent import recurrent_steps
+from seq2seq_lib.bench.report import Comparison, setting
+from seq2seq_lib.bench.steps import (
     dictionary_batches,
     our_step,
     turns,
     usual_step,
     with_mkl,
 )
-from seq2seq_lib.bench.peers import PEERS
-from seq2seq_lib.bench.peers.standins import hashable_dataclasses, standins
-from seq2seq_lib.bench.recurrent import recurrent_steps
-from seq2seq_lib.bench.report import Comparison, setting
 from seq2seq_lib.bench.training import bench_config, transformer_steps
 from seq2seq_lib.bench.tutorial import Tutorial
 from seq2seq_lib.data.batch import Batch, Pair, padding_share
@@ -212,12 +212,12 @@ def test_our_step_and_the_usual_one_learn_alike_without_dropout():
 
 
 def test_products_can_be_mkls_for_a_while(monkeypatch):
-    monkeypatch.setattr(linear, "mkl_holds_back", lambda: True)
+    monkeypatch.setattr(linear, "onednn_is_faster", lambda: True)
     asked = with_mkl(
-        lambda doubled, *, plus: (linear.mkl_holds_back(), 2 * doubled + plus)
+        lambda doubled, *, plus: (linear.onednn_is_faster(), 2 * doubled + plus)
     )
     assert asked(3, plus=1) == (False, 7)
-    assert linear.mkl_holds_back()
+    assert linear.onednn_is_faster()
 
 
 def test_everybody_gets_the_same_batches():

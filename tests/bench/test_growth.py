@@ -14,9 +14,9 @@ from seq2seq_lib.bench.growing_work import (
     WIDTH,
     Axis,
     Growth,
-    attending_rnn,
     attention_work,
     beam_work,
+    rnn_with_attention,
     training_work,
     transformer,
 )
@@ -111,7 +111,7 @@ def profiled_peak(work):
 @pytest.mark.parametrize("length", [16, 128])
 def test_memory_agrees_with_the_allocator(length, monkeypatch):
     # what oneDNN takes for itself and gives back is not counted
-    monkeypatch.setattr(linear, "mkl_holds_back", lambda: False)
+    monkeypatch.setattr(linear, "onednn_is_faster", lambda: False)
 
     def work():
         attention_work(length, fused=False)()
@@ -147,7 +147,7 @@ def test_only_plain_attention_stores_every_pair(fused, power):
     assert (many > 4 * 4 * 1024**2) is not fused
 
 
-@pytest.mark.parametrize("config", [transformer(), attending_rnn()])
+@pytest.mark.parametrize("config", [transformer(), rnn_with_attention()])
 def test_a_training_step_costs_the_same_for_every_row(config):
     one, three = (flops(training_work(config, rows=rows)) for rows in (1, 3))
     assert one > 0

@@ -7,9 +7,9 @@ from seq2seq_lib.data.batch import Example
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
 from seq2seq_lib.evaluation.exposure import (
     END,
-    Standing,
+    PrefixErrors,
     exposure,
-    standing,
+    prefix_errors,
     wrong_after,
 )
 from seq2seq_lib.metrics import edit_distance
@@ -37,7 +37,7 @@ def test_a_symbol_is_right_if_no_further_edit_becomes_necessary(references):
     references = [tuple(reference) for reference in references]
     for length in range(4):
         for prefix in itertools.product("abx", repeat=length):
-            found = standing(prefix, references)
+            found = prefix_errors(prefix, references)
             before = nearest_end(prefix, references, longest=4)
             assert found.errors == before
             right = {
@@ -50,23 +50,25 @@ def test_a_symbol_is_right_if_no_further_edit_becomes_necessary(references):
             assert found.right == right
 
 
-def test_a_standing_by_hand():
-    assert standing((), ANSWERS) == Standing(0, ((0, 0), (1, 0)), frozenset("KS"))
-    assert standing(("K", "AE", "T"), ANSWERS).right == {END}
+def test_errors_of_a_prefix_by_hand():
+    assert prefix_errors((), ANSWERS) == PrefixErrors(
+        0, ((0, 0), (1, 0)), frozenset("KS")
+    )
+    assert prefix_errors(("K", "AE", "T"), ANSWERS).right == {END}
     # EH may stand in place of AE, or before it
-    replaced = standing(("K", "EH"), ANSWERS)
+    replaced = prefix_errors(("K", "EH"), ANSWERS)
     assert (replaced.errors, replaced.right) == (1, {"AE", "T"})
     assert replaced.places == ((0, 1), (0, 2))
     assert replaced.furthest == ((0, 2),)
-    either = standing(("X",), [("A", "B"), ("C", "D"), ("E",)])
+    either = prefix_errors(("X",), [("A", "B"), ("C", "D"), ("E",)])
     assert either.furthest == ((0, 1), (1, 1), (2, 1))
     # the second answer is one edit away, the first two
-    assert standing(("S", "EH"), ANSWERS).places == ((1, 1), (1, 2))
+    assert prefix_errors(("S", "EH"), ANSWERS).places == ((1, 1), (1, 2))
 
 
 def test_a_prefix_needs_an_answer():
     with pytest.raises(ValueError, match="at least one right answer"):
-        standing(("K",), ())
+        prefix_errors(("K",), ())
 
 
 LETTERS, SOUNDS = Vocabulary("cat"), Vocabulary(["K", "EH", "AE", "T"])

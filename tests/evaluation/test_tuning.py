@@ -26,7 +26,7 @@ def test_ranking_anew_equals_searching_anew(width):
     lengths = []
     for alpha in (0.0, 0.75, 1.5, 3.0):
         again = decode(saved, sources, search=partial(find, alpha=alpha))
-        ranked = [tuning.ranked_anew(one, alpha) for one in once]
+        ranked = [tuning.rerank(one, alpha) for one in once]
         assert [one.tokens for one in ranked] == [one.best.tokens for one in again]
         torch.testing.assert_close(
             [one.score for one in ranked], [one.best.score for one in again]

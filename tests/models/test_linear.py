@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from seq2seq_lib.models import linear
-from seq2seq_lib.models.linear import FEW_ROWS, Linear, mkl_holds_back
+from seq2seq_lib.models.linear import FEW_ROWS, Linear, onednn_is_faster
 
 BRINGS_ONEDNN = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="PyTorch was built without oneDNN"
@@ -17,7 +17,7 @@ BRINGS_ONEDNN = pytest.mark.skipif(
 @pytest.fixture
 def held_back(monkeypatch):
     """As on a processor where oneDNN is faster."""
-    monkeypatch.setattr(linear, "mkl_holds_back", lambda: True)
+    monkeypatch.setattr(linear, "onednn_is_faster", lambda: True)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_frozen_weight_gets_no_gradient(held_back, counted):
 @BRINGS_ONEDNN
 @pytest.mark.parametrize("fast", [True, False])
 def test_its_operations_are_counted(monkeypatch, fast):
-    monkeypatch.setattr(linear, "mkl_holds_back", lambda: fast)
+    monkeypatch.setattr(linear, "onednn_is_faster", lambda: fast)
     layer, x = Linear(24, 40), torch.randn(3, 5, 24, requires_grad=True)
     with FlopCounterMode(display=False) as counter:
         layer(x).sum().backward()
@@ -138,7 +138,7 @@ def test_who_is_held_back(monkeypatch, capability, processor, expected):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     monkeypatch.setattr(linear, "_processor", lambda: processor)
-    assert mkl_holds_back.__wrapped__() is expected
+    assert onednn_is_faster.__wrapped__() is expected
 
 
 def test_the_processor_where_there_is_no_proc(monkeypatch):

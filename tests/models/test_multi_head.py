@@ -8,8 +8,8 @@ from torch.testing import assert_close
 from seq2seq_lib.models.multi_head import (
     FEW_KEYS,
     CrossAttention,
+    FoldedSource,
     KeyValue,
-    OneSource,
     SelfAttention,
     causal_mask,
     merge_heads,
@@ -73,7 +73,7 @@ def test_self_attention_equals_pytorch(x, heads, causal, weights):
 
 @pytest.mark.parametrize("weights", [False, True])
 def test_cross_attention_equals_pytorch(x, weights):
-    ours = CrossAttention(8, 2, memory_width=8).double()
+    ours = CrossAttention(8, 2, encoder_width=8).double()
     query = torch.randn(2, 3, 8, dtype=torch.double)
     mine, looked = ours(query, ours.prepare(x), MASK[:, None], weights=weights)
     theirs, their_weights = pytorchs(ours)(
@@ -133,10 +133,10 @@ def test_steps_with_a_cache_equal_the_causal_pass(x):
 
 @pytest.mark.parametrize("row", [0, 1], ids=["whole", "padded"])
 def test_a_source_alone_with_projections_multiplied_in_gives_the_same(x, row):
-    cross, one = CrossAttention(16, 2, memory_width=8).double(), slice(row, row + 1)
+    cross, one = CrossAttention(16, 2, encoder_width=8).double(), slice(row, row + 1)
     memory = cross.prepare(x[one])
     folded = cross.fold(memory, MASK[one])
-    assert isinstance(folded, OneSource)
+    assert isinstance(folded, FoldedSource)
     query = torch.randn(3, 16, dtype=torch.double)  # three rows, as in a beam
     assert_close(
         cross.step(query, folded, None),
@@ -146,7 +146,7 @@ def test_a_source_alone_with_projections_multiplied_in_gives_the_same(x, row):
 
 
 def test_only_a_short_source_alone_is_multiplied_in(x):
-    cross = CrossAttention(8, 2, memory_width=8).double()
+    cross = CrossAttention(8, 2, encoder_width=8).double()
     both, long = cross.prepare(x), cross.prepare(x[:1])
     assert isinstance(cross.fold(both, MASK), KeyValue)
     assert isinstance(cross.fold(long, MASK[:1]), KeyValue)  # 2 · 5 > 8
@@ -175,13 +175,13 @@ def test_self_attention_does_not_know_the_order(x):
 
 
 def test_a_memory_may_have_another_width(x):
-    cross = CrossAttention(8, 2, memory_width=6).double()
+    cross = CrossAttention(8, 2, encoder_width=6).double()
     memory = cross.prepare(torch.randn(2, 5, 6, dtype=torch.double))
     assert cross(x, memory, MASK[:, None])[0].shape == x.shape
 
 
 def test_heads_must_divide_the_width():
-    for kind in (SelfAttention, lambda w, h: CrossAttention(w, h, memory_width=8)):
+    for kind in (SelfAttention, lambda w, h: CrossAttention(w, h, encoder_width=8)):
         with pytest.raises(ValueError, match="width=8 does not split into heads=3"):
             kind(8, 3)
 

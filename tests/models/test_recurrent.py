@@ -7,12 +7,12 @@ from seq2seq_lib.models.recurrent import (
     CellKind,
     GRUCell,
     LSTMCell,
+    Pooling,
     Recurrent,
-    RecurrentEncoder,
     RNNCell,
-    Summary,
+    RNNEncoder,
+    pool,
     reverse_padded,
-    summarize,
     unroll,
 )
 
@@ -120,16 +120,16 @@ def test_reversing_twice_changes_nothing(inputs):
 def test_summaries_by_hand():
     states = torch.tensor([[[1.0, 8.0], [3.0, 2.0], [9.0, 9.0]]])
     mask = torch.tensor([[True, True, False]])
-    assert summarize(states, mask, Summary.LAST).tolist() == [[3, 2]]
-    assert summarize(states, mask, Summary.MEAN).tolist() == [[2, 5]]
-    assert summarize(states, mask, Summary.MAXIMUM).tolist() == [[3, 8]]
-    both = summarize(states, mask, Summary.LAST, bidirectional=True)
+    assert pool(states, mask, Pooling.LAST).tolist() == [[3, 2]]
+    assert pool(states, mask, Pooling.MEAN).tolist() == [[2, 5]]
+    assert pool(states, mask, Pooling.MAXIMUM).tolist() == [[3, 8]]
+    both = pool(states, mask, Pooling.LAST, bidirectional=True)
     assert both.tolist() == [[3, 8]]  # forward half at the end, backward half at 0
 
 
 def test_the_last_summary_is_pytorchs_final_state():
     torch.manual_seed(0)
-    encoder = RecurrentEncoder(9, width=6).double()
+    encoder = RNNEncoder(9, width=6).double()
     source = torch.randint(4, 9, (3, 5))
     summary = encoder(source, MASK).summary
     forwards, backwards = encoder.recurrent.layers[0]
@@ -141,4 +141,4 @@ def test_the_last_summary_is_pytorchs_final_state():
 
 def test_an_odd_width_cannot_be_shared_by_two_directions():
     with pytest.raises(ValueError, match=r"width=7 does not split .* even"):
-        RecurrentEncoder(9, width=7)
+        RNNEncoder(9, width=7)

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from seq2seq_lib.data.vocabulary import PAD, Vocabulary
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.models.dropout import Dropout
-from seq2seq_lib.models.multi_head import OneSource, causal_mask
+from seq2seq_lib.models.multi_head import FoldedSource, causal_mask
 from seq2seq_lib.models.normalization import NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind
 from seq2seq_lib.models.rnn_seq2seq import RNNDecoder
@@ -266,7 +266,7 @@ def test_a_search_of_one_source_takes_a_shorter_way_to_the_same(padding):
     state = model.decoder.init_state(memory)
     with torch.inference_mode():
         short = model.decoder.init_state(memory)
-        assert isinstance(short.memory[0], OneSource)
+        assert isinstance(short.memory[0], FoldedSource)
         for token in tokens[0]:
             rows = torch.zeros(3, dtype=torch.long)  # a beam of three
             state, short = state.reorder(rows), short.reorder(rows)
@@ -315,7 +315,7 @@ def test_wrong_sizes_are_refused(options, message):
 
 def test_memory_and_decoder_must_fit():
     encoder = TransformerEncoder(TransformerConfig(**SIZES, **SMALL))
-    decoder = RNNDecoder(9, memory_width=6, width=8)
+    decoder = RNNDecoder(9, encoder_width=6, width=8)
     with pytest.raises(ValueError, match=r"has width 8, but the decoder .* for 6"):
         EncoderDecoder(encoder, decoder)
 

@@ -170,8 +170,10 @@ def test_the_library_keeps_its_code_and_loses_its_docstrings(name):
 
 
 def test_wrapped_functions_and_dataclasses_show_what_was_written():
-    memory = show(interface.Memory).text
-    assert memory.startswith("@dataclass(frozen=True)\nclass Memory:\n    states:")
+    memory = show(interface.EncoderOutput).text
+    assert memory.startswith(
+        "@dataclass(frozen=True)\nclass EncoderOutput:\n    states:"
+    )
     assert "Float[Tensor" in show(search.keep_probable).text
     assert show(plotting.heat_map).text.startswith("@styled\ndef heat_map(")
     assert show(functools.lru_cache(generator)).text == show(generator).text

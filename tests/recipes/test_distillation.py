@@ -16,15 +16,15 @@ from seq2seq_lib.data.download import find_local
 from seq2seq_lib.data.pronalsyl import TEST, TRAIN
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.recipes import distillation
-from seq2seq_lib.recipes.beliefs import log_probabilities
 from seq2seq_lib.recipes.distillation import (
     WEIGHT,
-    Unanswered,
+    Unlabelled,
     answered,
     chosen,
     searched,
 )
 from seq2seq_lib.recipes.joint_ngram import JointNGram, Proposal
+from seq2seq_lib.recipes.soft_targets import log_probabilities
 from seq2seq_lib.search import greedy_search
 
 
@@ -78,7 +78,7 @@ def test_a_killed_teacher_goes_on_with_what_it_has_not_answered(monkeypatch, tmp
 
 
 def test_the_answers_that_the_first_process_has_count(monkeypatch, tmp_path):
-    monkeypatch.setattr(distillation, "collected", lambda mine: [["a\tA"], mine])
+    monkeypatch.setattr(distillation, "all_gather", lambda mine: [["a\tA"], mine])
     asked = []
     found = answered(
         tmp_path / "a.tsv", ["a", "b"], lambda some: asked.extend(some) or some
@@ -144,7 +144,7 @@ def test_other_seeds_invent_other_words(monkeypatch):
     ]
     corpus = Corpus("toy", train, [], [], letters, letters)
     first, again, other = (
-        Unanswered.WORDS.sources(corpus, seed=seed)[-9:] for seed in (0, 0, 1)
+        Unlabelled.WORDS.sources(corpus, seed=seed)[-9:] for seed in (0, 0, 1)
     )
     assert first == again
     assert set(first) != set(other)
@@ -156,8 +156,8 @@ def test_after_surnames_come_frequent_and_invented_words(monkeypatch):
     known = ["the", "xxnationzz", "xxnationall", "yynationzz"]
     train = [Example(tuple(word), (("v",),)) for word in known]
     corpus = Corpus("toy", train, [], [], letters, letters)
-    words = Unanswered.WORDS.sources(corpus)
-    names = Unanswered.SURNAMES.sources(corpus)
+    words = Unlabelled.WORDS.sources(corpus)
+    names = Unlabelled.SURNAMES.sources(corpus)
     assert words[: len(names)] == names
     assert len(words) == len(set(words)) > len(names) + 50_000
     assert "and" in words[len(names) :]
@@ -173,17 +173,17 @@ def test_no_word_of_the_corpus_is_answered():
     corpus = Corpus(
         "toy", part("smith"), part("johnson"), part("williams"), letters, letters
     )
-    names = Unanswered.SURNAMES.sources(corpus)
+    names = Unlabelled.SURNAMES.sources(corpus)
     assert len(names) > 80_000
     assert not {"smith", "johnson", "williams"} & set(names)
-    assert Unanswered.NONE.sources(corpus) == []
+    assert Unlabelled.NONE.sources(corpus) == []
 
 
 def test_half_a_million_words_most_of_them_invented():
     if not (find_local(TRAIN) and find_local(TEST)):
         pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
     corpus = pronalsyl()
-    words = set(Unanswered.WORDS.sources(corpus))
+    words = set(Unlabelled.WORDS.sources(corpus))
     assert 450_000 < len(words) < 550_000
     assert len(words - {*surnames(), *frequent_words()}) > 0.75 * len(words)
     held_out = corpus.dev + corpus.test

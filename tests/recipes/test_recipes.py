@@ -10,10 +10,10 @@ from seq2seq_lib.data import Batch, CorpusName, encode_pairs, load_corpus
 from seq2seq_lib.interface import evaluating
 from seq2seq_lib.models.saved import load_model, save_model
 from seq2seq_lib.recipes import distillation, load_recipe, recipe_names, running
-from seq2seq_lib.recipes.beliefs import Beliefs
-from seq2seq_lib.recipes.distillation import Unanswered
+from seq2seq_lib.recipes.distillation import Unlabelled
 from seq2seq_lib.recipes.joint_ngram import JointNGram, Proposal
 from seq2seq_lib.recipes.running import run_directory, train
+from seq2seq_lib.recipes.soft_targets import SoftTargets
 from seq2seq_lib.training import History
 
 
@@ -246,7 +246,7 @@ def test_a_killed_run_does_not_ask_its_teachers_again(
     recipe, _ = teaching
     once, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
     (tmp_path / "taught" / "checkpoint.safetensors").unlink()
-    monkeypatch.setattr(Beliefs, "of", None)  # would not answer
+    monkeypatch.setattr(SoftTargets, "of", None)  # would not answer
     again, _ = train(recipe, tmp_path / "taught", device=device, progress=False)
     for ours, theirs in zip(
         again.model.parameters(), once.model.parameters(), strict=True
@@ -329,13 +329,13 @@ def test_the_seed_of_a_recipe_decides_which_words_are_invented(
         seeds.append((kind, seed))
         return ["bad"]
 
-    monkeypatch.setattr(Unanswered, "sources", sources)
+    monkeypatch.setattr(Unlabelled, "sources", sources)
     words = dataclasses.replace(
-        recipe.distillation, unanswered=Unanswered.WORDS, seed=5
+        recipe.distillation, unanswered=Unlabelled.WORDS, seed=5
     )
     again = dataclasses.replace(recipe, distillation=words)
     train(again, tmp_path / "again", device=device, progress=False)
-    assert seeds == [(Unanswered.WORDS, 5)]
+    assert seeds == [(Unlabelled.WORDS, 5)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_models import CONFIGS, build, example_batch
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, DecoderState, Memory
+from seq2seq_lib.interface import Decoder, DecoderState, EncoderOutput
 from seq2seq_lib.search import (
     beam_search,
     exhaustive_search,
@@ -66,7 +66,7 @@ class ScriptDecoder(Decoder):
 def blank_memory(rows):
     """Nothing but the number of each source."""
     states = torch.arange(rows, dtype=torch.double)[:, None, None]
-    return Memory(states, torch.ones(rows, 1, dtype=torch.bool), states[:, 0])
+    return EncoderOutput(states, torch.ones(rows, 1, dtype=torch.bool), states[:, 0])
 
 
 def random_script(symbols, seed, sharpness=2.0):

@@ -11,7 +11,12 @@ import torch
 
 from seq2seq_lib.cli import main
 from seq2seq_lib.device import devices
-from seq2seq_lib.training.distributed import collected, in_shares, process_group, summed
+from seq2seq_lib.training.distributed import (
+    all_gather,
+    all_reduce,
+    map_over_ranks,
+    process_group,
+)
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="torchrun's store is not built for Windows"
@@ -25,9 +30,10 @@ import torch
 from torch import nn
 from seq2seq_lib.data.batch import Batches, Pair
 from seq2seq_lib.models.rnn_seq2seq import RNNSeq2SeqConfig
-from seq2seq_lib.training import TrainingConfig, checkpoint, fit
+from seq2seq_lib.models import saved as checkpoint
+from seq2seq_lib.training import TrainingConfig, fit
 from seq2seq_lib.training.distributed import (
-    SharedGradients, in_shares, process_group, processes, rank
+    SharedGradients, map_over_ranks, process_group, processes, rank
 )
 from seq2seq_lib.training.objective import Objective
 
@@ -64,7 +70,7 @@ def work(accumulate):
         def lengths(words):
             shared.append(len(words))
             return [len(word) for word in words]
-        found = in_shares(lengths, [pair.target for pair in pairs])
+        found = map_over_ranks(lengths, [pair.target for pair in pairs])
         return {"symbols": sum(found), "own": rank()}
 
     history = fit(
@@ -299,7 +305,11 @@ def test_one_process_needs_no_group():
     for device in devices():
         with process_group(device) as own:
             assert own == device
-    assert summed(torch.tensor(3.0)) == 3.0
-    assert collected("a") == ["a"]
-    assert in_shares(lambda numbers: [n * n for n in numbers], [1, 2, 3]) == [1, 4, 9]
-    assert in_shares(lambda numbers: numbers, []) == []
+    assert all_reduce(torch.tensor(3.0)) == 3.0
+    assert all_gather("a") == ["a"]
+    assert map_over_ranks(lambda numbers: [n * n for n in numbers], [1, 2, 3]) == [
+        1,
+        4,
+        9,
+    ]
+    assert map_over_ranks(lambda numbers: numbers, []) == []

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.bench.peers.standins import need, standins
+from seq2seq_lib.bench.peers.stubs import need, standins
 from seq2seq_lib.data.batch import Batch, Pair
 from seq2seq_lib.data.vocabulary import PAD
 from seq2seq_lib.models.transformer import TransformerConfig

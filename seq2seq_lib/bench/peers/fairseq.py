@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.bench.peers.standins import hashable_dataclasses, need, standins
+from seq2seq_lib.bench.peers.stubs import hashable_dataclasses, need, standins
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import EOS, PAD
 from seq2seq_lib.models.transformer import TransformerConfig

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seq2seq_lib.bench.peers.standins import need
+from seq2seq_lib.bench.peers.stubs import need
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD
 from seq2seq_lib.models.transformer import TransformerConfig

@@ -26,7 +26,12 @@ from seq2seq_lib.pretrained.export.engine import (
     position_table,
     transformer_parts,
 )
-from seq2seq_lib.search.hypothesis import Found, Hypothesis, check_search, cut_at_end
+from seq2seq_lib.search.hypothesis import (
+    Hypothesis,
+    SearchResult,
+    check_search,
+    cut_at_end,
+)
 
 
 class Quantization(StrEnum):
@@ -204,7 +209,7 @@ class CTranslate2Model:
         alpha: float = 0.75,
         patience: int = 1,
         rows: int = 256,
-    ) -> list[Found]:
+    ) -> list[SearchResult]:
         """Search an output for every source, ranked by log p / L^α as everywhere here.
 
         CTranslate2 stops when ``width`` times ``patience`` hypotheses have ended;
@@ -253,7 +258,7 @@ class CTranslate2Model:
                 f"CTranslate2 cannot search this ({error}): shorten the sources or "
                 f"max_length={max_length}."
             ) from error
-        return [Found(self._hypotheses(result, alpha)) for result in results]
+        return [SearchResult(self._hypotheses(result, alpha)) for result in results]
 
     def _hypotheses(self, result: Any, alpha: float) -> list[Hypothesis]:
         found = []

@@ -26,10 +26,10 @@ from seq2seq_lib.interface import (
     DecoderState,
     Encoder,
     EncoderDecoder,
-    Memory,
+    EncoderOutput,
 )
 from seq2seq_lib.models.multi_head import split_heads
-from seq2seq_lib.models.recurrent import Summary, summarize
+from seq2seq_lib.models.recurrent import Pooling, pool
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.pretrained.export.engine import (
     engine,
@@ -115,7 +115,9 @@ class OnnxEncoder(Encoder):
         self.session = session
         self.width = session.get_outputs()[0].shape[2]
 
-    def forward(self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]) -> Memory:
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> EncoderOutput:
         """Encode the source; the summary is the mean of its states.
 
         Raises:
@@ -123,7 +125,7 @@ class OnnxEncoder(Encoder):
         """
         _check_length(self.session, source.shape[1])
         states = torch.from_numpy(self.session.run(None, {"source": source.numpy()})[0])
-        return Memory(states, mask, summarize(states, mask, Summary.MEAN))
+        return EncoderOutput(states, mask, pool(states, mask, Pooling.MEAN))
 
 
 @dataclass(frozen=True)
@@ -162,9 +164,9 @@ class OnnxDecoder(Decoder):
         shapes = {i.name: i.shape for i in session.get_inputs()}
         self.blocks = sum(name.startswith("past_") for name in shapes) // 2
         _, self.heads, _, width = shapes["past_key_0"]
-        self.memory_width = 2 * self.blocks * self.heads * width
+        self.encoder_width = 2 * self.blocks * self.heads * width
 
-    def init_state(self, memory: Memory) -> OnnxState:
+    def init_state(self, memory: EncoderOutput) -> OnnxState:
         """Cut the memory into what the heads of every block look at."""
         caches = _split(memory.states, self.blocks, self.heads)
         return OnnxState([c[:, :, :0] for c in caches], caches, memory.mask)
@@ -194,7 +196,7 @@ class OnnxDecoder(Decoder):
         return scores, OnnxState(caches, state.memory, state.mask)
 
     def forward(
-        self, memory: Memory, tokens: Int[Tensor, "B T"]
+        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """Step by step, since the graph knows nothing else."""
         state, scores = self.init_state(memory), []

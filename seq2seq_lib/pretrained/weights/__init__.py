@@ -85,7 +85,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class ShippedModel(SavedModel):
+class PretrainedModel(SavedModel):
     """A model that comes with the library.
 
     Attributes:
@@ -141,7 +141,7 @@ def names(directory: Path = DIRECTORY) -> list[str]:
 
 def load(
     name: str, *, directory: Path = DIRECTORY, device: torch.device | None = None
-) -> ShippedModel:
+) -> PretrainedModel:
     """A trained model by its name, ready to be used.
 
     Args:
@@ -166,7 +166,7 @@ def load(
             "library again."
         )
     saved = load_model(path, device=device)
-    return ShippedModel(
+    return PretrainedModel(
         saved.model,
         saved.source_vocabulary,
         saved.target_vocabulary,

@@ -80,7 +80,7 @@ def with_mkl(
     """The same with MKL's products, also where ``Linear`` knows a faster one."""
 
     def slower(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
-        with patch.object(linear, "mkl_holds_back", new=lambda: False):
+        with patch.object(linear, "onednn_is_faster", new=lambda: False):
             return work(*arguments, **options)
 
     return slower

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from seq2seq_lib.data import Batch, Pair, Vocabulary
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.recipes import beliefs as beliefs_module
-from seq2seq_lib.recipes.beliefs import Beliefs, fingerprint, log_probabilities
+from seq2seq_lib.recipes.soft_targets import SoftTargets, fingerprint, log_probabilities
 
 PAIRS = [
     Pair([4, 5, 6, 7, 10], [4, 5]),
@@ -28,7 +28,7 @@ def saved(teacher):
 
 @pytest.mark.parametrize("budget", [12, 4096])
 def test_beliefs_are_what_the_teacher_says_about_these_rows(teacher, device, budget):
-    beliefs = Beliefs.of(teacher, PAIRS, budget=budget)
+    beliefs = SoftTargets.of(teacher, PAIRS, budget=budget)
     for rows in ([0, 1], [3, 2, 1, 0], [2]):
         batch = Batch.from_pairs([PAIRS[row] for row in rows])
         with torch.no_grad():
@@ -39,19 +39,19 @@ def test_beliefs_are_what_the_teacher_says_about_these_rows(teacher, device, bud
 
 
 def test_beliefs_are_asked_for_once(teacher, tmp_path, monkeypatch):
-    first = Beliefs.kept(tmp_path, teacher, PAIRS)
-    monkeypatch.setattr(Beliefs, "of", None)  # would not answer
-    again = Beliefs.kept(tmp_path, teacher, PAIRS)
+    first = SoftTargets.kept(tmp_path, teacher, PAIRS)
+    monkeypatch.setattr(SoftTargets, "of", None)  # would not answer
+    again = SoftTargets.kept(tmp_path, teacher, PAIRS)
     assert torch.equal(again.table, first.table)
     assert again.sha256 == first.sha256
 
 
 def test_another_teacher_or_other_pairs_are_asked_anew(teacher, tmp_path, device):
-    Beliefs.kept(tmp_path, teacher, PAIRS)
+    SoftTargets.kept(tmp_path, teacher, PAIRS)
     other = build(CONFIGS["rnn"], torch.float).to(device)
     for asked, pairs in ((other, PAIRS), (teacher, PAIRS[::-1])):
-        kept = Beliefs.kept(tmp_path, asked, pairs)
-        assert torch.equal(kept.table, Beliefs.of(asked, pairs).table)
+        kept = SoftTargets.kept(tmp_path, asked, pairs)
+        assert torch.equal(kept.table, SoftTargets.of(asked, pairs).table)
     assert len([*tmp_path.iterdir()]) == 3
 
 
@@ -66,11 +66,11 @@ def test_a_fingerprint_changes_with_every_weight_and_option(teacher):
 
 def test_a_table_about_other_outputs_is_refused():
     with pytest.raises(ValueError, match="about other outputs"):
-        Beliefs(PAIRS, torch.zeros(3, 9))
+        SoftTargets(PAIRS, torch.zeros(3, 9))
 
 
 def test_a_row_that_nobody_asked_about(teacher):
-    beliefs = Beliefs.of(teacher, PAIRS[1:])
+    beliefs = SoftTargets.of(teacher, PAIRS[1:])
     with pytest.raises(KeyError):
         beliefs(example_batch())
 
@@ -78,16 +78,16 @@ def test_a_row_that_nobody_asked_about(teacher):
 def test_more_than_fits_into_memory_is_refused(teacher, monkeypatch):
     monkeypatch.setattr(beliefs_module, "LARGEST", 100)
     with pytest.raises(ValueError, match="would take 234 bytes, more than 100"):
-        Beliefs.of(teacher, PAIRS)
+        SoftTargets.of(teacher, PAIRS)
 
 
 def test_what_a_killed_process_left_is_removed(teacher, tmp_path):
-    Beliefs.kept(tmp_path, teacher, PAIRS)
+    SoftTargets.kept(tmp_path, teacher, PAIRS)
     (path,) = tmp_path.iterdir()
     path.unlink()
     half_written = path.with_name(f".{path.name}.0a1b")
     half_written.touch()
-    Beliefs.kept(tmp_path, teacher, PAIRS)
+    SoftTargets.kept(tmp_path, teacher, PAIRS)
     assert [*tmp_path.iterdir()] == [path]
 
 

@@ -17,7 +17,7 @@ from seq2seq_lib.models.transformer import (
 from seq2seq_lib.training.loss import cross_entropy
 
 
-def attention_forms(
+def attention_variants(
     *, rows: int = 64, length: int = 16, width: int = 256
 ) -> Contenders:
     """Forward and backward of self-attention, readable and fused."""
@@ -35,7 +35,7 @@ def attention_forms(
     }
 
 
-def recurrent_forms(
+def recurrent_variants(
     *, rows: int = 64, length: int = 16, width: int = 128
 ) -> Contenders:
     """Forward and backward of a GRU, from its equations and PyTorch's."""
@@ -53,7 +53,7 @@ def recurrent_forms(
     }
 
 
-def transformer_forms(*, rows: int = 256, length: int = 8) -> Contenders:
+def transformer_variants(*, rows: int = 256, length: int = 8) -> Contenders:
     """A training step of our Transformer and of torch.nn.Transformer, same sizes."""
     config = TransformerConfig(
         source_symbols=30,

@@ -22,7 +22,7 @@ class _Anything(type):
         return _Anything(name, (), {})
 
 
-class _Standin(ModuleType):
+class _Stub(ModuleType):
     """A module with every name, each of them an empty class."""
 
     __version__ = "999"
@@ -45,7 +45,7 @@ class _Finder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if top in self.packages else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _Standin(spec.name)
+        return _Stub(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         pass
@@ -65,7 +65,7 @@ def standins(*packages: str) -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         for name, module in list(sys.modules.items()):
-            if isinstance(module, _Standin):
+            if isinstance(module, _Stub):
                 del sys.modules[name]
 
 

@@ -25,7 +25,7 @@ from seq2seq_lib.models.saved import (
     weights_of,
     write_tensors,
 )
-from seq2seq_lib.training.distributed import collected, in_shares, rank
+from seq2seq_lib.training.distributed import all_gather, map_over_ranks, rank
 from seq2seq_lib.training.objective import Teacher
 
 FORMAT = "seq2seq_lib beliefs 1"
@@ -94,10 +94,10 @@ def _asked(
         return found
 
     groups = Batches(pairs, budget=budget).plan(0) if pairs else []
-    return list(zip(groups, in_shares(ask, groups), strict=True))
+    return list(zip(groups, map_over_ranks(ask, groups), strict=True))
 
 
-class Beliefs(Teacher):
+class SoftTargets(Teacher):
     """What a teacher holds probable at every position of outputs that are known.
 
     It is computed once and looked up while another model learns from it.
@@ -148,7 +148,7 @@ class Beliefs(Teacher):
     @classmethod
     def kept(
         cls, directory: Path, teacher: EncoderDecoder, pairs: Sequence[Pair]
-    ) -> "Beliefs":
+    ) -> "SoftTargets":
         """What a file holds about this teacher and these pairs, or ask and write it.
 
         Raises:
@@ -156,7 +156,7 @@ class Beliefs(Teacher):
         """
         name = fingerprint(teacher, [tuple(pair) for pair in pairs])
         path = directory / f"beliefs-{name}.safetensors"
-        if not all(collected(path.exists())):
+        if not all(all_gather(path.exists())):
             beliefs = cls.of(teacher, pairs)
             if rank() == 0:
                 sweep(path)
@@ -168,7 +168,7 @@ class Beliefs(Teacher):
     @classmethod
     def of(
         cls, teacher: EncoderDecoder, pairs: Sequence[Pair], *, budget: int = 4096
-    ) -> "Beliefs":
+    ) -> "SoftTargets":
         """Ask a teacher about every symbol of every output.
 
         Processes that train together divide the pairs among them; all have to call it.
