@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from seq2seq_lib.data import Batch, Pair, Vocabulary
 from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.recipes import beliefs as beliefs_module
+from seq2seq_lib.recipes import soft_targets as module
 from seq2seq_lib.recipes.soft_targets import SoftTargets, fingerprint, log_probabilities
 
 PAIRS = [
@@ -76,7 +76,7 @@ def test_a_row_that_nobody_asked_about(teacher):
 
 
 def test_more_than_fits_into_memory_is_refused(teacher, monkeypatch):
-    monkeypatch.setattr(beliefs_module, "LARGEST", 100)
+    monkeypatch.setattr(module, "LARGEST", 100)
     with pytest.raises(ValueError, match="would take 234 bytes, more than 100"):
         SoftTargets.of(teacher, PAIRS)
 
