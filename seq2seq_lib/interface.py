@@ -4,7 +4,8 @@ An encoder turns a padded batch into a ``EncoderOutput``. A decoder reads the me
 says one symbol at a time. Search, training and evaluation know only the classes
 of this module, never which model they drive.
 
-Axes: B batch, S source, T target, D width of the memory, V vocabulary, R rows kept.
+Axes: B batch, S source, T target, D width of the memory, F features of a frame,
+V vocabulary, R rows kept.
 """
 
 import dataclasses
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
 from seq2seq_lib.configuration import from_mapping
@@ -46,7 +47,7 @@ class EncoderOutput:
 
 
 class Encoder(nn.Module, ABC):
-    """Turns a padded batch of numbers into a memory.
+    """Turns a padded batch of symbols or frames into a memory.
 
     Attributes:
         width: D, the size of the vectors in the memory.
@@ -56,9 +57,14 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+        self, source: Num[Tensor, "B S *F"], mask: Bool[Tensor, "B S"]
     ) -> EncoderOutput:
-        """Encode the source; padding must not change any real state."""
+        """Encode the source; padding must not change any real state.
+
+        Args:
+            source: numbers of symbols, or frames of F features each.
+            mask: ``True`` at real positions.
+        """
 
 
 class DecoderState(ABC):
@@ -197,10 +203,10 @@ class ModelConfig(ABC):
     """What rebuilds a model: its sizes and choices, and nothing else.
 
     Subclasses are frozen dataclasses whose name without ``Config`` names the model
-    in files and recipes.
+    in files and recipes. One that reads symbols has ``source_symbols`` too, as
+    ``SymbolsConfig`` does; one that reads frames has ``source_features``.
     """
 
-    source_symbols: int
     target_symbols: int
 
     models: ClassVar[dict[str, type["ModelConfig"]]] = {}
@@ -214,7 +220,8 @@ class ModelConfig(ABC):
             raise ValueError(f"dropout={dropout}: expected a share from 0 to below 1.")
 
     def __init_subclass__(cls) -> None:
-        ModelConfig.models[cls.__name__.removesuffix("Config")] = cls
+        if ABC not in cls.__bases__:
+            ModelConfig.models[cls.__name__.removesuffix("Config")] = cls
 
     @abstractmethod
     def build(self) -> EncoderDecoder:
@@ -245,3 +252,10 @@ class ModelConfig(ABC):
                 f"{', '.join(sorted(ModelConfig.models))}."
             )
         return from_mapping(ModelConfig.models[name], rest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SymbolsConfig(ModelConfig, ABC):
+    """What rebuilds a model whose sources are symbols."""
+
+    source_symbols: int

@@ -9,7 +9,8 @@ LIBRARY = ROOT / "seq2seq_lib"
 # A package follows what it collects.
 READING_ORDER = """
     files device seeds configuration
-    data.vocabulary data.batch data.download data.toy data.cmudict data.pronalsyl
+    data.frames data.vocabulary data.examples data.batch data.download data.toy
+    data.cmudict data.pronalsyl
     data.surnames data.frequent_words data.invented_words data.subwords data.multi30k
     data.corpora data.alignments data
     metrics interface

@@ -28,7 +28,7 @@ from seq2seq_lib.interface import (
     lay_out_for_decoding,
 )
 from seq2seq_lib.models.linear import onednn_is_faster
-from seq2seq_lib.models.saved import SavedModel
+from seq2seq_lib.models.saved import SavedModel, source_symbols
 from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
 from seq2seq_lib.pretrained.export import (
     CTranslate2Model,
@@ -103,11 +103,12 @@ def ctranslate2_decoding(
     """CTranslate2 with our weights and its own search, on one thread."""
     export_ctranslate2(saved, directory, quantization=quantization)
     model = CTranslate2Model.load(directory, threads=1)
+    letters = source_symbols(saved)
 
     def decode(batch: Batch, width: int) -> list[list[int]]:
         lengths = (batch.source_mask.sum(dim=1) - 1).tolist()  # it adds EOS itself
         sources = [
-            saved.source_vocabulary.decode(row[:length])
+            letters.decode(row[:length])
             for row, length in zip(batch.source.tolist(), lengths, strict=True)
         ]
         results = model.translator.translate_batch(

@@ -10,7 +10,8 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.interface import Encoder, EncoderDecoder, ModelConfig
 from seq2seq_lib.models.convolutional import ConvEncoder

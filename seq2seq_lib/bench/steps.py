@@ -8,8 +8,9 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from seq2seq_lib.data.batch import Batch, Batches, encode_pairs
+from seq2seq_lib.data.batch import Batch, Batches
 from seq2seq_lib.data.cmudict import cmudict
+from seq2seq_lib.data.examples import encode_pairs
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.models import linear
 from seq2seq_lib.training.config import TrainingConfig

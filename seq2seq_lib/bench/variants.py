@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from seq2seq_lib.bench.compare import Contenders
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.models.multi_head import SelfAttention, causal_mask
 from seq2seq_lib.models.recurrent import CellKind, GRUCell, torch_recurrence, unroll
 from seq2seq_lib.models.torch_transformer import to_torch

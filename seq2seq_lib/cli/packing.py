@@ -60,9 +60,7 @@ def _ship(options: argparse.Namespace) -> int:
     paths = [p / "model.safetensors" if p.is_dir() else p for p in options.models]
     models = [load_model(path) for path in paths]
     for path, saved in zip(paths, models, strict=True):
-        config = recipe.model_config(
-            len(saved.source_vocabulary), len(saved.target_vocabulary)
-        )
+        config = recipe.model_config(saved.source_vocabulary, saved.target_vocabulary)
         if saved.split != recipe.data.corpus or saved.model.config != config:
             raise ValueError(
                 f"{path} was not trained by {recipe.name}: its split is {saved.split} "

@@ -11,7 +11,7 @@ from itertools import islice
 
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.evaluation import decode
-from seq2seq_lib.models.saved import SavedModel
+from seq2seq_lib.models.saved import SavedModel, source_symbols
 from seq2seq_lib.pretrained.weights import PretrainedModel, open_model
 from seq2seq_lib.search import SearchConfig, beam_search
 from seq2seq_lib.tasks.translation import translates
@@ -99,7 +99,7 @@ def problem(saved: SavedModel, line: str) -> str:
     source = prepare(saved, line)
     if not source:
         return "an empty line"
-    vocabulary = saved.source_vocabulary
+    vocabulary = source_symbols(saved)
     length = len(vocabulary.encode(source))
     if length > LONGEST:
         return f"{length} symbols, of which at most {LONGEST} are read at once"

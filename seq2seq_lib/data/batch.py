@@ -1,69 +1,19 @@
 """Chapter 1: sequences of different lengths become rectangular tensors.
 
-Axes: B batch, S source, T target. Masks are ``True`` where a real symbol stands.
+Axes: B batch, S source, T target, F features of a frame. Masks are ``True`` where a
+real symbol or frame stands.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from seq2seq_lib.data.examples import Pair
+from seq2seq_lib.data.vocabulary import BOS, EOS, PAD
 from seq2seq_lib.seeds import generator
-
-
-class Example(NamedTuple):
-    """One source with every target that counts as right, as symbols."""
-
-    source: tuple[str, ...]
-    references: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """Examples in three parts, with the vocabularies that number their symbols.
-
-    Attributes:
-        name: of the data and its split; trained weights carry it.
-        train: what a model learns from.
-        dev: what every choice is made on.
-        test: what the final model is scored on, once.
-        source_vocabulary: the symbols of the sources.
-        target_vocabulary: the symbols of the references.
-    """
-
-    name: str
-    train: list[Example]
-    dev: list[Example]
-    test: list[Example]
-    source_vocabulary: Vocabulary
-    target_vocabulary: Vocabulary
-
-
-class Pair(NamedTuple):
-    """One source and one target, as numbers, without ``BOS`` and ``EOS``."""
-
-    source: list[int]
-    target: list[int]
-
-
-def encode_pairs(
-    examples: Iterable[Example],
-    source_vocabulary: Vocabulary,
-    target_vocabulary: Vocabulary,
-) -> list[Pair]:
-    """Make one training pair of every reference of every example."""
-    return [
-        Pair(
-            source_vocabulary.encode(example.source),
-            target_vocabulary.encode(reference),
-        )
-        for example in examples
-        for reference in example.references
-    ]
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
@@ -78,17 +28,70 @@ def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     return torch.tensor(rows, dtype=torch.long)  # a row without numbers has no type
 
 
+def pad_frames(
+    sources: Sequence[Float[Tensor, "_ F"]],
+) -> tuple[Float[Tensor, "B S F"], Bool[Tensor, "B S"]]:
+    """Fill the shorter rows with zeros at the end, and mark what is real.
+
+    >>> pad_frames([torch.ones(2, 1), torch.ones(1, 1)])[1]
+    tensor([[ True,  True],
+            [ True, False]])
+    """
+    lengths = torch.tensor([len(source) for source in sources])
+    padded = torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
+    return padded, torch.arange(padded.shape[1]) < lengths[:, None]
+
+
+def pad_sources(
+    sources: Sequence[Sequence[int] | Tensor],
+) -> tuple[Num[Tensor, "B S *F"], Bool[Tensor, "B S"]]:
+    """Sources as a model reads them, with their mask; symbols end with ``EOS``.
+
+    Args:
+        sources: numbers of symbols, or a tensor S F of frames, for each row.
+
+    Raises:
+        ValueError: there is none, one is empty, holds ``PAD`` or is of another kind.
+
+    >>> pad_sources([[4, 5], [6]])[0]
+    tensor([[4, 5, 2],
+            [6, 2, 0]])
+    """
+    if not sources or not all(map(len, sources)):
+        raise ValueError(
+            f"{len(sources)} sources, {sum(not len(s) for s in sources)} of them empty:"
+            " expected at least one, and at least one symbol or frame in each."
+        )
+    frames = [source for source in sources if isinstance(source, Tensor)]
+    if frames:
+        shapes = {tuple(source.shape[1:]) for source in frames}
+        if len(frames) < len(sources) or len(shapes) > 1 or len(shapes.pop()) != 1:
+            raise ValueError(
+                "sources of different kinds: expected symbols in all of them, or "
+                "frames of shape (length, features) with equally many features."
+            )
+        return pad_frames(frames)
+    if any(PAD in source for source in sources):
+        raise ValueError(
+            f"a source holds {PAD}, the number of <pad>, which the masks would hide: "
+            "leave it out, because a batch pads itself."
+        )
+    source = pad([[*source, EOS] for source in sources])
+    return source, source != PAD
+
+
 @dataclass(frozen=True)
 class Batch:
     """Sources and targets, padded, with their masks.
 
-    Every source ends with ``EOS``, so that the end has a position of its own, at which
+    A source is a row of symbols, or of frames, vectors of F features. Symbols end with
+    ``EOS``, so that the end has a position of its own, at which
     a decoder can look when it is time to stop. The decoder reads its target one symbol
     late: ``decoder_input`` begins with ``BOS``, ``target`` ends with ``EOS``.
 
     Attributes:
-        source: numbers of the source symbols, ``EOS`` last.
-        source_mask: ``True`` at real source symbols, ``EOS`` included.
+        source: numbers of the source symbols, ``EOS`` last, or frames.
+        source_mask: ``True`` at real source positions, ``EOS`` included.
         decoder_input: ``BOS`` and the target without its end.
         target: what the decoder should say at each step, ``EOS`` last.
         target_mask: ``True`` at real target symbols, ``EOS`` included.
@@ -97,7 +100,7 @@ class Batch:
         ValueError: shapes disagree, or a row has no real symbol.
     """
 
-    source: Int[Tensor, "B S"]
+    source: Num[Tensor, "B S *F"]
     source_mask: Bool[Tensor, "B S"]
     decoder_input: Int[Tensor, "B T"]
     target: Int[Tensor, "B T"]
@@ -106,7 +109,8 @@ class Batch:
     def __post_init__(self) -> None:
         for ids, mask in (("source", "source_mask"), ("target", "target_mask")):
             shape, mask_shape = getattr(self, ids).shape, getattr(self, mask).shape
-            if len(shape) != 2 or shape != mask_shape or 0 in shape:
+            axes = (2, 3) if ids == "source" else (2,)
+            if len(shape) not in axes or shape[:2] != mask_shape or 0 in shape:
                 raise ValueError(
                     f"{ids} is {tuple(shape)} and {mask} is {tuple(mask_shape)}: "
                     "expected the same two axes, batch and length, neither of them 0."
@@ -163,22 +167,22 @@ class Batch:
         if not pairs:
             raise ValueError("a batch needs at least one pair, got none.")
         for row, pair in enumerate(pairs):
-            if not pair.source or not pair.target:
+            empty = "source" if not len(pair.source) else "target"
+            if not len(pair.source) or not pair.target:
                 raise ValueError(
-                    f"pair {row} has an empty {'target' if pair.source else 'source'} "
-                    f"({pair.source} → {pair.target}): leave it out; there is nothing "
-                    "to learn."
+                    f"pair {row} has an empty {empty} ({pair.source} → {pair.target}): "
+                    "leave it out; there is nothing to learn."
                 )
-            if PAD in pair.source or PAD in pair.target:
+            if PAD in pair.target or (type(pair.source) is list and PAD in pair.source):
                 raise ValueError(
                     f"pair {row} ({pair.source} → {pair.target}) holds {PAD}, the "
                     "number of <pad>, which the masks would hide: leave it out, "
                     "because a batch pads itself."
                 )
-        source = pad([[*source, EOS] for source, _ in pairs])
+        source, source_mask = pad_sources([source for source, _ in pairs])
         target = pad([[*target, EOS] for _, target in pairs])
         decoder_input = pad([[BOS, *target] for _, target in pairs])
-        return cls(source, source != PAD, decoder_input, target, target != PAD)
+        return cls(source, source_mask, decoder_input, target, target != PAD)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -220,8 +224,10 @@ class Batches:
         self.pairs = pairs
         self.budget = budget
         self.seed = seed
-        # EOS adds one position to each side.
-        self.lengths = torch.tensor([[len(t) + 1, len(s) + 1] for s, t in pairs])
+        # EOS adds one position to a side of symbols.
+        self.lengths = torch.tensor(
+            [[len(t) + 1, len(s) + (type(s) is list)] for s, t in pairs]
+        )
         longest = int(self.lengths.max())
         if longest > budget:
             raise ValueError(

@@ -9,8 +9,8 @@ import hashlib
 import re
 from string import ascii_lowercase
 
-from seq2seq_lib.data.batch import Corpus, Example
 from seq2seq_lib.data.download import installed_file
+from seq2seq_lib.data.examples import Corpus, Example
 from seq2seq_lib.data.vocabulary import Vocabulary
 
 PHONEMES = (

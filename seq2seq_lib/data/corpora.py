@@ -3,8 +3,8 @@
 import dataclasses
 from enum import StrEnum
 
-from seq2seq_lib.data.batch import Corpus
 from seq2seq_lib.data.cmudict import cmudict
+from seq2seq_lib.data.examples import Corpus
 from seq2seq_lib.data.multi30k import Direction, multi30k_corpus
 from seq2seq_lib.data.pronalsyl import pronalsyl
 from seq2seq_lib.data.toy import ToyTask, toy_corpus

@@ -7,8 +7,8 @@ and education: they are downloaded by each reader, and never shipped.
 import gzip
 from enum import StrEnum
 
-from seq2seq_lib.data.batch import Corpus, Example
 from seq2seq_lib.data.download import RemoteFile, fetch
+from seq2seq_lib.data.examples import Corpus, Example
 from seq2seq_lib.data.subwords import SubwordVocabulary
 
 _ORIGIN = (

@@ -6,9 +6,9 @@ split: never score a model trained on one with the other.
 
 from string import ascii_lowercase
 
-from seq2seq_lib.data.batch import Corpus, Example
 from seq2seq_lib.data.cmudict import PHONEMES, place_by_hash
 from seq2seq_lib.data.download import RemoteFile, fetch
+from seq2seq_lib.data.examples import Corpus, Example
 from seq2seq_lib.data.vocabulary import Vocabulary
 
 _ORIGIN = (

@@ -10,11 +10,13 @@ import binascii
 import io
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import sentencepiece
 
+from seq2seq_lib.data.frames import KIND as FRAMES
+from seq2seq_lib.data.frames import Frames
 from seq2seq_lib.data.vocabulary import SPECIAL, UNK, Vocabulary
 
 KIND = "subwords"
@@ -118,7 +120,7 @@ class SubwordVocabulary(Vocabulary):
             )
         return numbers
 
-    def text(self, numbers: Sequence[int]) -> str:
+    def text(self, numbers: Iterable[int]) -> str:
         """Join pieces to text, leaving special symbols out.
 
         Raises:
@@ -152,6 +154,17 @@ class SubwordVocabulary(Vocabulary):
             f"a vocabulary of the kind {stored['kind']!r}: expected {KIND!r}. Was it "
             "written by a newer version of the library?"
         )
+
+
+def read_source(text: str) -> Vocabulary | Frames:
+    """Rebuild what says how a model reads its sources, from its JSON text.
+
+    Raises:
+        ValueError: the text holds nothing of the kind.
+    """
+    if f'"kind": "{FRAMES}"' in text:
+        return Frames(json.loads(text)["features"])
+    return read_vocabulary(text)
 
 
 def read_vocabulary(text: str) -> Vocabulary:

@@ -5,7 +5,7 @@ from string import ascii_lowercase
 
 import torch
 
-from seq2seq_lib.data.batch import Corpus, Example
+from seq2seq_lib.data.examples import Corpus, Example
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.seeds import generator
 

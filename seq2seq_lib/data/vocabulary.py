@@ -6,7 +6,7 @@ sequence, ``UNK`` stands for a symbol never seen in training.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from seq2seq_lib.files import write_whole
@@ -49,6 +49,11 @@ class Vocabulary:
         """Collect every symbol that occurs, in sorted order."""
         return cls(sorted({symbol for sequence in sequences for symbol in sequence}))
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a model's configuration has to know about its sources."""
+        return {"source_symbols": len(self)}
+
     def __len__(self) -> int:
         return len(self.symbols)
 
@@ -83,12 +88,13 @@ class Vocabulary:
             )
         return [self._number.get(symbol, UNK) for symbol in sequence]
 
-    def decode(self, numbers: Sequence[int]) -> list[str]:
+    def decode(self, numbers: Iterable[int]) -> list[str]:
         """Turn numbers back into symbols, special ones included.
 
         Raises:
             ValueError: a number is not in the vocabulary.
         """
+        numbers = list(numbers)
         wrong = [n for n in numbers if not 0 <= n < len(self)]
         if wrong:
             raise ValueError(

@@ -14,7 +14,7 @@ from typing import Any
 import sacrebleu
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from seq2seq_lib.data.batch import Corpus, Example
+from seq2seq_lib.data.examples import Corpus, Example
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.evaluation.scores import by_length, values
 from seq2seq_lib.pretrained import results

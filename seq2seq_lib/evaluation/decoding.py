@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from seq2seq_lib.data.batch import Batch, Example, pad
-from seq2seq_lib.data.vocabulary import EOS, PAD
+from torch import Tensor
+
+from seq2seq_lib.data.batch import Batch, pad_sources
+from seq2seq_lib.data.examples import Example, encode_source
+from seq2seq_lib.data.frames import Source
 from seq2seq_lib.interface import EncoderDecoder, EncoderOutput, evaluating
 from seq2seq_lib.metrics import perplexity, phoneme_error_rate, word_error_rate
 from seq2seq_lib.models.saved import SavedModel
@@ -16,33 +19,29 @@ GREEDY: Search = partial(greedy_search, max_length=64)
 
 
 def encode_sources(
-    model: EncoderDecoder, sources: Sequence[Sequence[int]]
+    model: EncoderDecoder, sources: Sequence[list[int] | Tensor]
 ) -> EncoderOutput:
     """The memory of sources that have no targets yet.
 
     Args:
         model: whose encoder to use.
-        sources: numbers of the symbols, without ``EOS``.
+        sources: numbers of the symbols, without ``EOS``, or frames.
 
     Raises:
-        ValueError: there are no sources, or one is empty or holds ``PAD``.
+        ValueError: there are no sources, or one is empty, holds ``PAD`` or differs in
+            kind from the others.
     """
-    if not sources or not all(sources):
-        raise ValueError(
-            f"{len(sources)} sources, {sum(not s for s in sources)} of them empty: "
-            "expected at least one, and at least one symbol in each."
-        )
-    if any(PAD in source for source in sources):
-        raise ValueError(f"a source holds {PAD}, the number of <pad>: leave it out.")
-    source = pad([[*source, EOS] for source in sources]).to(model.device)
+    source, mask = pad_sources(sources)
     with evaluating(model):
-        memory: EncoderOutput = model.encoder(source, source != PAD)
+        memory: EncoderOutput = model.encoder(
+            source.to(model.device), mask.to(model.device)
+        )
     return memory
 
 
 def decode(
     saved: SavedModel,
-    sources: Sequence[Sequence[str]],
+    sources: Sequence[Source],
     *,
     search: Search = GREEDY,
     rows: int = 256,
@@ -53,7 +52,7 @@ def decode(
 
     Args:
         saved: a model with its vocabularies.
-        sources: symbols, one sequence for each output.
+        sources: symbols or frames, a sequence for each output.
         search: a search with its options filled in, such as
             ``partial(beam_search, width=5, max_length=64)``.
         rows: how many sources are searched together.
@@ -65,9 +64,9 @@ def decode(
 
 
 def _decode(
-    saved: SavedModel, sources: Sequence[Sequence[str]], *, search: Search, rows: int
+    saved: SavedModel, sources: Sequence[Source], *, search: Search, rows: int
 ) -> list[SearchResult]:
-    numbers = [saved.source_vocabulary.encode(source) for source in sources]
+    numbers = [encode_source(source, saved.source_vocabulary) for source in sources]
     # similar lengths together, so that little is wasted on padding
     order = sorted(range(len(numbers)), key=lambda row: len(numbers[row]))
     found: dict[int, SearchResult] = {}

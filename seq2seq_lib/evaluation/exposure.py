@@ -14,7 +14,8 @@ from statistics import fmean
 from jaxtyping import Float
 from torch import Tensor
 
-from seq2seq_lib.data.batch import Example, pad
+from seq2seq_lib.data.batch import pad
+from seq2seq_lib.data.examples import Example, encode_source
 from seq2seq_lib.data.vocabulary import BOS, EOS, SPECIAL
 from seq2seq_lib.evaluation.decoding import GREEDY, decode, encode_sources
 from seq2seq_lib.interface import evaluating
@@ -202,7 +203,9 @@ def _read(
 ) -> Float[Tensor, "B T V"]:
     """The probabilities of every next symbol when the decoder reads these outputs."""
     model, sounds = saved.model, saved.target_vocabulary
-    sources = [saved.source_vocabulary.encode(example.source) for example in examples]
+    sources = [
+        encode_source(example.source, saved.source_vocabulary) for example in examples
+    ]
     tokens = pad([[BOS, *sounds.encode(output, strict=True)] for output in outputs])
     with evaluating(model):
         memory = encode_sources(model, sources)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_lib.data import CorpusName, load_corpus
-from seq2seq_lib.data.batch import Example
+from seq2seq_lib.data.examples import Example
 from seq2seq_lib.evaluation.decoding import decode
 from seq2seq_lib.files import write_whole
 from seq2seq_lib.metrics import (

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from seq2seq_lib.data.batch import Example
+from seq2seq_lib.data.examples import Example
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.evaluation.decoding import decode

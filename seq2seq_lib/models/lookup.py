@@ -20,7 +20,7 @@ from seq2seq_lib.interface import (
     Encoder,
     EncoderDecoder,
     EncoderOutput,
-    ModelConfig,
+    SymbolsConfig,
 )
 
 
@@ -109,7 +109,7 @@ class LookupDecoder(Decoder):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LookupConfig(ModelConfig):
+class LookupConfig(SymbolsConfig):
     """Sizes of the two tables."""
 
     def build(self) -> EncoderDecoder:

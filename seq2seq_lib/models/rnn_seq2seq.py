@@ -17,7 +17,7 @@ from seq2seq_lib.interface import (
     Encoder,
     EncoderDecoder,
     EncoderOutput,
-    ModelConfig,
+    SymbolsConfig,
 )
 from seq2seq_lib.models.convolutional import ConvEncoder
 from seq2seq_lib.models.dropout import Dropout
@@ -149,7 +149,7 @@ class EncoderKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RNNSeq2SeqConfig(ModelConfig):
+class RNNSeq2SeqConfig(SymbolsConfig):
     """Sizes and choices of a recurrent encoder–decoder without attention."""
 
     width: int = 128

@@ -15,7 +15,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from seq2seq_lib.data.subwords import read_vocabulary
+from seq2seq_lib.data.frames import Frames
+from seq2seq_lib.data.subwords import read_source, read_vocabulary
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.device import best_device
 from seq2seq_lib.files import write_whole
@@ -31,15 +32,30 @@ class SavedModel:
 
     Attributes:
         model: the encoder–decoder.
-        source_vocabulary: numbers its sources.
+        source_vocabulary: numbers its sources, or knows the size of their frames.
         target_vocabulary: numbers its targets.
         split: the name of the data split it was trained on.
     """
 
     model: EncoderDecoder
-    source_vocabulary: Vocabulary
+    source_vocabulary: Vocabulary | Frames
     target_vocabulary: Vocabulary
     split: str
+
+
+def source_symbols(saved: SavedModel) -> Vocabulary:
+    """The source vocabulary of a model that reads symbols.
+
+    Raises:
+        ValueError: it reads frames.
+    """
+    vocabulary = saved.source_vocabulary
+    if isinstance(vocabulary, Frames):
+        raise ValueError(  # noqa: TRY004, a reader's mistake
+            f"this model was trained on {saved.split!r} and reads frames of "
+            f"{vocabulary.features} features: expected one that reads text."
+        )
+    return vocabulary
 
 
 def save_model(path: Path | str, saved: SavedModel) -> None:
@@ -81,7 +97,7 @@ def load_model(path: Path | str, *, device: torch.device | None = None) -> Saved
     lay_out_for_decoding(model)
     return SavedModel(
         model,
-        read_vocabulary(header["source_vocabulary"]),
+        read_source(header["source_vocabulary"]),
         read_vocabulary(header["target_vocabulary"]),
         header["split"],
     )

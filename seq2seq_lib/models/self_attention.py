@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from seq2seq_lib.interface import Encoder, EncoderDecoder, EncoderOutput, ModelConfig
+from seq2seq_lib.interface import Encoder, EncoderDecoder, EncoderOutput, SymbolsConfig
 from seq2seq_lib.models.attention import ScoreKind
 from seq2seq_lib.models.dropout import Dropout
 from seq2seq_lib.models.multi_head import SelfAttention
@@ -60,7 +60,7 @@ class SelfAttentionEncoder(Encoder):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfAttentionConfig(ModelConfig):
+class SelfAttentionConfig(SymbolsConfig):
     """Sizes of a self-attention encoder under a recurrent decoder that attends."""
 
     width: int = 128

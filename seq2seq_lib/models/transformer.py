@@ -19,7 +19,7 @@ from seq2seq_lib.interface import (
     Encoder,
     EncoderDecoder,
     EncoderOutput,
-    ModelConfig,
+    SymbolsConfig,
 )
 from seq2seq_lib.models.linear import Linear
 from seq2seq_lib.models.multi_head import (
@@ -53,7 +53,7 @@ class DropoutSites(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(ModelConfig):
+class TransformerConfig(SymbolsConfig):
     """Sizes and choices of a Transformer.
 
     Attributes:

@@ -53,12 +53,20 @@ def plot_batch(
     Returns:
         the axes.
 
+    Raises:
+        ValueError: the sources are no symbols.
+
     >>> from seq2seq_lib.data.batch import Pair
     >>> letters = Vocabulary("abc")
     >>> ax = plot_batch(Batch.from_pairs([Pair([4, 5, 6], [4])]), letters)
     >>> [text.get_text() for text in ax.texts]
     ['a', 'b', 'c', '<eos>']
     """
+    if batch.source.dim() != 2:
+        raise ValueError(
+            f"the sources of this batch are frames, {tuple(batch.source.shape)}: only "
+            "symbols can be written into cells. Draw a row of batch.source as an image."
+        )
     blocks = [("source", batch.source, batch.source_mask, source_vocabulary)]
     if target_vocabulary is not None:
         for name, numbers in (

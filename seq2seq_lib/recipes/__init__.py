@@ -11,9 +11,16 @@ from typing import Any
 import torch
 
 from seq2seq_lib.configuration import from_mapping
-from seq2seq_lib.data import Corpus, CorpusName, Example
+from seq2seq_lib.data import (
+    Corpus,
+    CorpusName,
+    Example,
+    Frames,
+    Vocabulary,
+    source_name,
+)
 from seq2seq_lib.data.cmudict import place_by_hash
-from seq2seq_lib.interface import ModelConfig
+from seq2seq_lib.interface import ModelConfig, SymbolsConfig
 from seq2seq_lib.recipes.distillation import Unlabelled
 from seq2seq_lib.search import SearchConfig
 from seq2seq_lib.training import TrainingConfig
@@ -64,7 +71,7 @@ class DataConfig:
         chosen = [
             example
             for example in corpus.train
-            if place_by_hash("share " + "".join(example.source)) < self.share
+            if place_by_hash("share " + source_name(example.source)) < self.share
             and (not self.longest or len(example.source) <= self.longest)
         ]
         if not chosen:
@@ -139,7 +146,10 @@ class Recipe:
     def __post_init__(self) -> None:
         # a wrong entry is found before the data is read
         with torch.device("meta"):
-            self.model_config(1, 1).build()
+            kind = ModelConfig.models.get(self.model.get("model", ""), SymbolsConfig)
+            reads_symbols = issubclass(kind, SymbolsConfig)
+            source = Vocabulary("a") if reads_symbols else Frames(1)
+            self.model_config(source, Vocabulary("a")).build()
         share, teachers = self.training.distillation, self.distillation.teachers
         if share and not teachers:
             raise ValueError(f"distillation={share} needs teachers.")
@@ -198,9 +208,11 @@ class Recipe:
             parts[-1] += " a joint n-gram model of the same training words"
         return ". ".join(filter(None, parts))
 
-    def model_config(self, source_symbols: int, target_symbols: int) -> ModelConfig:
-        """The model's configuration for vocabularies of these sizes."""
-        sizes = {"source_symbols": source_symbols, "target_symbols": target_symbols}
+    def model_config(
+        self, source: Vocabulary | Frames, target: Vocabulary
+    ) -> ModelConfig:
+        """The model's configuration for such sources and targets."""
+        sizes = {**source.sizes, "target_symbols": len(target)}
         return ModelConfig.from_mapping({**self.model, **sizes})
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from seq2seq_lib.data.batch import Example
+from seq2seq_lib.data.examples import Example
 from seq2seq_lib.files import sweep, write_whole
 from seq2seq_lib.training.distributed import all_gather, rank
 

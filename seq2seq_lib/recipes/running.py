@@ -35,9 +35,7 @@ def train(
     """
     corpus = load_corpus(recipe.data.corpus)
     torch.manual_seed(recipe.training.seed)
-    config = recipe.model_config(
-        len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    )
+    config = recipe.model_config(corpus.source_vocabulary, corpus.target_vocabulary)
     model = config.build()
     saved = SavedModel(
         model.to(device),

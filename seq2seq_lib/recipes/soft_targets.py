@@ -15,8 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from seq2seq_lib.data import Batch, Batches, Pair
-from seq2seq_lib.data.vocabulary import EOS
+from seq2seq_lib.data import Batch, Batches, Pair, encode_source, pad_sources
 from seq2seq_lib.files import sweep
 from seq2seq_lib.interface import EncoderDecoder, evaluating
 from seq2seq_lib.models.saved import (
@@ -60,7 +59,9 @@ def log_probabilities(
         budget: positions that are computed together.
     """
     pairs = [
-        Pair(saved.source_vocabulary.encode(s), saved.target_vocabulary.encode(t))
+        Pair(
+            encode_source(s, saved.source_vocabulary), saved.target_vocabulary.encode(t)
+        )
         for s, t in said
     ]
 
@@ -113,10 +114,11 @@ class SoftTargets(Teacher):
 
     def __init__(self, pairs: Sequence[Pair], table: Float[Tensor, "R V"]) -> None:
         self.table = table
-        self.starts: dict[tuple[int, ...], int] = {}
+        self.starts: dict[tuple[bytes, ...], int] = {}
         start = 0
         for pair in pairs:
-            self.starts[_key(pair)] = start
+            source, _ = pad_sources([pair.source])
+            self.starts[_key(source[0], pair.target)] = start
             start += len(pair.target) + 1
         if start != len(table):
             raise ValueError(
@@ -132,15 +134,15 @@ class SoftTargets(Teacher):
     def __call__(self, batch: Batch) -> Float[Tensor, "B T V"]:
         """Look up the rows of a batch on the CPU; what stands at padding is any row."""
         rows = zip(
-            batch.source.tolist(),
+            batch.source,
             batch.source_mask.sum(dim=1).tolist(),
             batch.target.tolist(),
             batch.target_mask.sum(dim=1).tolist(),
             strict=True,
         )
         starts = [
-            self.starts[_key(Pair(source[: letters - 1], target[: symbols - 1]))]
-            for source, letters, target, symbols in rows
+            self.starts[_key(source[:length], target[: symbols - 1])]
+            for source, length, target, symbols in rows
         ]
         place = torch.tensor(starts)[:, None] + torch.arange(batch.target.shape[1])
         return self.table[place.clamp(max=len(self.table) - 1)].float()  # B T V
@@ -203,5 +205,6 @@ class SoftTargets(Teacher):
         return cls(pairs, table)
 
 
-def _key(pair: Pair) -> tuple[int, ...]:
-    return (*pair.source, EOS, *pair.target)
+def _key(source: Tensor, target: list[int]) -> tuple[bytes, ...]:
+    """What tells a pair from all others; the source is one of symbols or frames."""
+    return source.contiguous().numpy().tobytes(), bytes(str(target), "ascii")

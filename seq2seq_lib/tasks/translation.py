@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from seq2seq_lib.data.batch import Example
+from seq2seq_lib.data.examples import Example
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.evaluation import GREEDY, decode, error_rates
 from seq2seq_lib.metrics import bleu, chrf

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_lib.data.batch import Batches
+from seq2seq_lib.data.frames import checksum
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.models.saved import (
     load_weights,
@@ -117,7 +118,7 @@ class RunState:
 def identity(objective: Objective, batches: Batches) -> dict[str, str]:
     """What must be the same for a run to go on from a checkpoint."""
     model, config = objective.model, objective.config
-    content = json.dumps([tuple(pair) for pair in batches.pairs])
+    content = json.dumps([tuple(pair) for pair in batches.pairs], default=checksum)
     data = {
         "pairs": len(batches.pairs),
         "sha256": hashlib.sha256(content.encode()).hexdigest(),

@@ -28,7 +28,8 @@ from seq2seq_lib.bench.steps import (
 )
 from seq2seq_lib.bench.training import bench_config, transformer_steps
 from seq2seq_lib.bench.tutorial import Tutorial
-from seq2seq_lib.data.batch import Batch, Pair, padding_share
+from seq2seq_lib.data.batch import Batch, padding_share
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import EOS, PAD
 from seq2seq_lib.models import linear
 from seq2seq_lib.models.rnn_attention import RNNAttentionConfig

@@ -6,15 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2seq_lib.data.batch import (
-    Batch,
-    Batches,
-    Example,
-    Pair,
-    encode_pairs,
-    pad,
-    padding_share,
-)
+from seq2seq_lib.data.batch import Batch, Batches, pad, padding_share
+from seq2seq_lib.data.examples import Example, Pair, encode_pairs
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from seq2seq_lib.seeds import generator
 

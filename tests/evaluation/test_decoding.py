@@ -5,7 +5,8 @@ import torch
 from tiny_models import CONFIGS, build, example_batch
 from torch.nn import functional as F
 
-from seq2seq_lib.data.batch import Batch, Example, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Example, Pair
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
 from seq2seq_lib.evaluation import decode, encode_sources, error_rates, held_out_loss
 from seq2seq_lib.models.lookup import LookupConfig

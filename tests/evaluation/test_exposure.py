@@ -3,7 +3,7 @@ import itertools
 import pytest
 import torch
 
-from seq2seq_lib.data.batch import Example
+from seq2seq_lib.data.examples import Example
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
 from seq2seq_lib.evaluation.exposure import (
     END,

@@ -7,7 +7,8 @@ import torch
 from tiny_models import CONFIGS, build, example_batch
 from torch.testing import assert_close
 
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.interface import ModelConfig
 from seq2seq_lib.training.loss import cross_entropy
 

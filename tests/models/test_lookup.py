@@ -1,7 +1,8 @@
 import torch
 from torch.testing import assert_close
 
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import BOS, EOS
 from seq2seq_lib.models.lookup import LookupConfig
 from seq2seq_lib.search import greedy_search

@@ -17,7 +17,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, PathPatch
 from torch.testing import assert_close
 
 from seq2seq_lib import plotting
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
 from seq2seq_lib.plotting import (
     GREEN,

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from seq2seq_lib.data import Vocabulary
 from seq2seq_lib.recipes.experiments import (
     RESULTS,
     experiment_names,
@@ -56,7 +57,10 @@ def test_every_experiment_of_the_library_compares_something(name):
     ]
     assert all(recipes.count(one) == 1 for one in recipes)
     for recipe in experiment.variants.values():
-        assert recipe.model_config(30, 45).build().config is not None
+        assert (
+            recipe.model_config(Vocabulary("abc"), Vocabulary("ab")).build().config
+            is not None
+        )
 
 
 def test_stored_runs_belong_to_their_experiments():

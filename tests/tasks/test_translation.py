@@ -1,7 +1,7 @@
 import pytest
 import sacrebleu
 
-from seq2seq_lib.data.batch import Example
+from seq2seq_lib.data.examples import Example
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.models.lookup import LookupConfig
 from seq2seq_lib.models.saved import SavedModel

@@ -28,7 +28,8 @@ import json, sys
 from pathlib import Path
 import torch
 from torch import nn
-from seq2seq_lib.data.batch import Batches, Pair
+from seq2seq_lib.data.batch import Batches
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.models.rnn_seq2seq import RNNSeq2SeqConfig
 from seq2seq_lib.models import saved as checkpoint
 from seq2seq_lib.training import TrainingConfig, fit
@@ -209,7 +210,8 @@ RESUME = """
 import sys
 from pathlib import Path
 import torch
-from seq2seq_lib.data.batch import Batches, Pair
+from seq2seq_lib.data.batch import Batches
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.models.rnn_seq2seq import RNNSeq2SeqConfig
 from seq2seq_lib.training import TrainingConfig, fit
 from seq2seq_lib.training.distributed import process_group

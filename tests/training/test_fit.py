@@ -6,7 +6,8 @@ import pytest
 import torch
 from tiny_models import CONFIGS, build
 
-from seq2seq_lib.data.batch import Batches, Pair
+from seq2seq_lib.data.batch import Batches
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.evaluation import encode_sources
 from seq2seq_lib.models.attention import ScoreKind
 from seq2seq_lib.models.normalization import NormKind, NormOrder

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tiny_models import CONFIGS, build
 from torch import nn
 
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.models.dropout import Dropout
 from seq2seq_lib.seeds import generator
 from seq2seq_lib.training import Precision, TrainingConfig

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seq2seq_lib.bench.peers.stubs import need, standins
-from seq2seq_lib.data.batch import Batch, Pair
+from seq2seq_lib.data.batch import Batch
+from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import PAD
 from seq2seq_lib.models.transformer import TransformerConfig
 

@@ -18,7 +18,7 @@ from seq2seq_lib.files import new_directory
 from seq2seq_lib.models.multi_head import CrossAttention, SelfAttention
 from seq2seq_lib.models.normalization import Normalization, NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind
-from seq2seq_lib.models.saved import SavedModel
+from seq2seq_lib.models.saved import SavedModel, source_symbols
 from seq2seq_lib.models.transformer import TransformerConfig
 from seq2seq_lib.models.transformer_blocks import Embedding, FeedForward
 from seq2seq_lib.pretrained.export.engine import (
@@ -80,7 +80,7 @@ def export_ctranslate2(
         _set_feed_forward(layer.ffn, last.feed_forward)
         _set_norm(layer.ffn.layer_norm, last.feed_forward_residual.norm)
 
-    spec.register_source_vocabulary(list(saved.source_vocabulary.symbols))
+    spec.register_source_vocabulary(list(source_symbols(saved).symbols))
     spec.register_target_vocabulary(list(saved.target_vocabulary.symbols))
     _, bos, eos, unk = SPECIAL
     spec.config.bos_token = spec.config.decoder_start_token = bos

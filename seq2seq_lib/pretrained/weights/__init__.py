@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from seq2seq_lib.configuration import from_mapping
-from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.files import write_whole
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.models.saved import (
@@ -299,7 +298,7 @@ def check_alike(models: Sequence[SavedModel]) -> None:
     Dropout may differ: it changes how weights are learned, not what they mean.
     """
 
-    def kind(saved: SavedModel) -> dict[str, str | Vocabulary]:
+    def kind(saved: SavedModel) -> dict[str, object]:
         config = json.loads(saved.model.config.to_json()) if saved.model.config else {}
         config.pop("dropout", None)
         return {
