@@ -1,10 +1,10 @@
 """Chapter 2: the contract between encoders, decoders, and all that drives them.
 
-An encoder turns a padded batch into a ``EncoderOutput``. A decoder reads the memory and
-says one symbol at a time. Search, training and evaluation know only the classes
+An encoder turns a padded batch into an ``EncoderOutput``. A decoder reads it and writes
+one symbol at a time. Search, training and evaluation know only the classes
 of this module, never which model they drive.
 
-Axes: B batch, S source, T target, D width of the memory, F features of a frame,
+Axes: B batch, S source, T target, D width of its states, F features of a frame,
 V vocabulary, R rows kept.
 """
 
@@ -46,11 +46,34 @@ class EncoderOutput:
         return EncoderOutput(self.states[rows], self.mask[rows], self.summary[rows])
 
 
+def reorder(state: Any, rows: Int[Tensor, " R"]) -> Any:
+    """Keep these batch rows of a decoder's state, in this order, as a search does.
+
+    A decoder of your own need not derive its state from ``DecoderState``: a tensor
+    whose first axis is the batch will do, and so will a tuple, list or dictionary.
+
+    >>> reorder((torch.tensor([[1], [2]]), "kept"), torch.tensor([1, 1]))
+    (tensor([[2],
+            [2]]), 'kept')
+    """
+    if hasattr(state, "reorder"):
+        return state.reorder(rows)
+    if isinstance(state, Tensor):
+        return state[rows]
+    if isinstance(state, dict):
+        return {name: reorder(part, rows) for name, part in state.items()}
+    if isinstance(state, (tuple, list)):
+        parts = [reorder(part, rows) for part in state]
+        # a named tuple takes its parts one by one
+        return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
+    return state
+
+
 class Encoder(nn.Module, ABC):
-    """Turns a padded batch of symbols or frames into a memory.
+    """Turns a padded batch of symbols or frames into states.
 
     Attributes:
-        width: D, the size of the vectors in the memory.
+        width: D, the size of the states.
     """
 
     width: int
@@ -76,16 +99,16 @@ class DecoderState(ABC):
 
 
 class Decoder(nn.Module, ABC):
-    """Says what comes next, given a memory and what was said so far.
+    """Predicts the next symbol, given the encoded source and the symbols before.
 
     Attributes:
-        encoder_width: D, the width of memory it was built for; ``None`` for any.
+        encoder_width: D, the encoder width it was built for; ``None`` for any.
     """
 
     encoder_width: int | None = None
 
     @abstractmethod
-    def init_state(self, memory: EncoderOutput) -> DecoderState:
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The state before the first step."""
 
     @abstractmethod
@@ -101,7 +124,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps at once, for training: the inputs are known in advance.
 
@@ -110,9 +133,9 @@ class Decoder(nn.Module, ABC):
         """
 
     def attention(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"] | None:
-        """How strongly each step looked at each source position.
+        """The attention weights of each step over the source positions.
 
         ``None``, unless a decoder that attends overrides it.
         """
@@ -123,12 +146,12 @@ class EncoderDecoder(nn.Module):
     """An encoder and a decoder that fit together.
 
     Args:
-        encoder: makes the memory.
-        decoder: reads it.
+        encoder: reads the source.
+        decoder: writes the target.
         config: what rebuilds this model, if it is to be saved.
 
     Raises:
-        ValueError: the decoder was built for a memory of another width.
+        ValueError: the decoder was built for an encoder of another width.
     """
 
     def __init__(
@@ -141,7 +164,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         if decoder.encoder_width not in (None, encoder.width):
             raise ValueError(
-                f"the encoder's memory has width {encoder.width}, but the decoder was "
+                f"the encoder has width {encoder.width}, but the decoder was "
                 f"built for {decoder.encoder_width}: give both the same."
             )
         self.encoder = encoder
@@ -155,9 +178,9 @@ class EncoderDecoder(nn.Module):
         return tensors[0].device
 
     def encode(self, batch: Batch) -> EncoderOutput:
-        """The memory of a batch's sources."""
-        memory: EncoderOutput = self.encoder(batch.source, batch.source_mask)
-        return memory
+        """What the encoder makes of a batch's sources."""
+        encoded: EncoderOutput = self.encoder(batch.source, batch.source_mask)
+        return encoded
 
     def forward(self, batch: Batch) -> Float[Tensor, "B T V"]:
         """Log-probabilities of every next symbol, given the right ones before."""

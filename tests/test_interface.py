@@ -7,13 +7,16 @@ from torch import nn
 
 from seq2seq_lib.configuration import from_mapping
 from seq2seq_lib.interface import (
+    Decoder,
     EncoderOutput,
     ModelConfig,
     evaluating,
     lay_out_for_decoding,
+    reorder,
 )
 from seq2seq_lib.models.recurrent import CellKind
 from seq2seq_lib.models.rnn_seq2seq import RNNSeq2SeqConfig
+from seq2seq_lib.search import beam_search
 from seq2seq_lib.training.loss import cross_entropy
 
 
@@ -134,3 +137,43 @@ def test_what_was_computed_while_evaluating_can_be_trained_on():
         memory = model.encode(batch)
     model.decoder(memory, batch.decoder_input).sum().backward()
     assert model.decoder.output.weight.grad is not None
+
+
+class PlainDecoder(Decoder):
+    """As a beginner writes it: its state is a tuple of tensors, without ``reorder``."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(9, 8)
+        self.cell = torch.nn.GRUCell(8, 8)
+        self.output = torch.nn.Linear(8, 9)
+
+    def init_state(self, encoded):
+        return (encoded.summary, {"steps": [torch.zeros(len(encoded))]})
+
+    def forward(self, encoded, tokens):
+        raise NotImplementedError
+
+    def step(self, token, state):
+        hidden, counted = state
+        hidden = self.cell(self.embedding(token), hidden)
+        counted = {"steps": [counted["steps"][0] + 1]}
+        return self.output(hidden).log_softmax(-1), (hidden, counted)
+
+
+def test_a_search_reorders_a_state_that_is_a_tuple_of_tensors():
+    torch.manual_seed(0)
+    decoder = PlainDecoder()
+    states = torch.randn(3, 2, 8)
+    encoded = EncoderOutput(states, torch.ones(3, 2, dtype=torch.bool), states[:, 0])
+    found = beam_search(decoder, encoded, width=4, max_length=5)
+    rows = torch.tensor([2, 0])
+    hidden, counted = reorder(decoder.init_state(encoded), rows)
+    assert torch.equal(hidden, encoded.summary[rows])
+    assert counted["steps"][0].shape == (2,)
+    # each source alone: a state in the wrong order would change the scores
+    for row, one in enumerate(found):
+        alone = encoded.reorder(torch.tensor([row]))
+        best = beam_search(decoder, alone, width=4, max_length=5)[0].best
+        assert best.tokens == one.best.tokens
+        assert best.score == pytest.approx(one.best.score, rel=1e-5)

@@ -1,6 +1,6 @@
 """Chapter 5: beam search, which keeps the best few prefixes at every step.
 
-Axes: B sources still searched, W prefixes kept, V vocabulary, C candidates looked at
+Axes: B sources still searched, W prefixes kept, V vocabulary, C candidates examined
 closely, R = B·W rows of the decoder's state.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating
+from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating, reorder
 from seq2seq_lib.search.hypothesis import (
     Hypothesis,
     Node,
@@ -25,7 +25,7 @@ from seq2seq_lib.search.hypothesis import (
 
 def beam_search(
     decoder: Decoder,
-    memory: EncoderOutput,
+    encoded: EncoderOutput,
     *,
     max_length: int,
     width: int = 5,
@@ -41,12 +41,12 @@ def beam_search(
 
     Args:
         decoder: says what may come next.
-        memory: the encoded sources.
+        encoded: what the encoder made of the sources.
         max_length: how many symbols an output may have, ``EOS`` included.
         width: W, how many prefixes are kept.
         alpha: exponent of the length in the score log p / L^α.
         n_best: how many hypotheses to return for each source, at most W.
-        trace: also return the tree and where the symbols looked.
+        trace: also return the tree and the attention of the symbols.
 
     Returns:
         for every source up to ``n_best`` finished hypotheses, best score first; if
@@ -60,13 +60,13 @@ def beam_search(
         raise ValueError(
             f"n_best={n_best} with width={width}: a beam finds between 1 and its width."
         )
-    beams = [_Beam() for _ in range(len(memory))]
+    beams = [_Beam() for _ in range(len(encoded))]
     searched = list(beams)
-    device = memory.mask.device
+    device = encoded.mask.device
     with evaluating(decoder), torch.inference_mode():
-        state = decoder.init_state(memory)
-        token = torch.full((len(memory),), BOS, device=device)  # R
-        totals = torch.zeros(len(memory), 1, device=device)  # B W
+        state = decoder.init_state(encoded)
+        token = torch.full((len(encoded),), BOS, device=device)  # R
+        totals = torch.zeros(len(encoded), 1, device=device)  # B W
         for length in range(1, max_length + 1):
             scores, state = decoder.step(token, state)  # R V
             symbols = scores.shape[1]
@@ -77,7 +77,7 @@ def beam_search(
             for beam, logs, places in zip(
                 searched, best.tolist(), index.tolist(), strict=True
             ):
-                beam.looked_at += candidates.shape[1]
+                beam.considered += candidates.shape[1]
                 chosen = [
                     (log, *divmod(place, symbols))
                     for log, place in zip(logs, places, strict=True)
@@ -99,7 +99,7 @@ def beam_search(
                 for parent in searched[number].parents
             ]
             searched = [searched[number] for number in going]
-            state = state.reorder(torch.tensor(rows, device=device))
+            state = reorder(state, torch.tensor(rows, device=device))
             token = torch.tensor(
                 [prefix[-1] for beam in searched for prefix in beam.prefixes],
                 device=device,
@@ -113,9 +113,9 @@ def beam_search(
     if not trace:
         return [SearchResult(hypotheses) for hypotheses in found]
     with evaluating(decoder):
-        attention = attention_of(decoder, memory, found)
+        attention = attention_of(decoder, encoded, found)
     return [
-        SearchResult(hypotheses, Trace(beam.nodes, beam.looked_at, weights))
+        SearchResult(hypotheses, Trace(beam.nodes, beam.considered, weights))
         for hypotheses, beam, weights in zip(found, beams, attention, strict=True)
     ]
 
@@ -133,7 +133,7 @@ class _Beam:
         totals: their log-probabilities; −∞ for one that only fills the beam.
         parents: which prefixes of the step before they continue.
         finished: what was put aside because it ended.
-        looked_at: how many continuations were scored.
+        considered: how many continuations were scored.
         nodes: the tree of all candidates, if it is traced.
         ends: the nodes that the prefixes end in.
     """
@@ -142,7 +142,7 @@ class _Beam:
     totals: list[float] = field(default_factory=lambda: [0.0])
     parents: list[int] = field(default_factory=list)
     finished: list[Hypothesis] = field(default_factory=list)
-    looked_at: int = 0
+    considered: int = 0
     nodes: list[Node] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [-1])
 
@@ -156,8 +156,8 @@ class _Beam:
             if token == EOS and place < width and log > -math.inf
         ]
         for log, parent, token in (chosen[place] for place in ended):
-            said = [*self.prefixes[parent], token]
-            self.finished.append(cut_at_end(said, log, alpha))
+            output = [*self.prefixes[parent], token]
+            self.finished.append(cut_at_end(output, log, alpha))
         # where fewer than W go on, the rest of the beam has probability 0
         dead = [place for place, one in enumerate(chosen) if one[2] == EOS]
         kept = [place for place, one in enumerate(chosen) if one[2] != EOS]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating
+from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating, reorder
 from seq2seq_lib.search.hypothesis import (
     Hypothesis,
     Node,
@@ -23,7 +23,7 @@ MOST_PREFIXES = 200_000
 
 def exhaustive_search(
     decoder: Decoder,
-    memory: EncoderOutput,
+    encoded: EncoderOutput,
     *,
     max_length: int,
     alpha: float = 0.75,
@@ -37,11 +37,11 @@ def exhaustive_search(
 
     Args:
         decoder: says what may come next.
-        memory: the encoded sources.
+        encoded: what the encoder made of the sources.
         max_length: how many symbols an output may have, ``EOS`` included.
         alpha: exponent of the length in the score log p / L^α.
         n_best: how many hypotheses to return for each source.
-        trace: also return the whole tree and where the symbols looked.
+        trace: also return the whole tree and the attention of the symbols.
 
     Returns:
         for every source, the ``n_best`` finished hypotheses with the highest score.
@@ -54,13 +54,13 @@ def exhaustive_search(
         raise ValueError(f"n_best={n_best}: ask for at least one hypothesis.")
     with evaluating(decoder):
         trees = [
-            _grow(decoder, memory.reorder(row[None]), max_length, alpha)
-            for row in torch.arange(len(memory), device=memory.mask.device)
+            _grow(decoder, encoded.reorder(row[None]), max_length, alpha)
+            for row in torch.arange(len(encoded), device=encoded.mask.device)
         ]
         found = [_best_leaves(nodes, n_best) for nodes, _ in trees]
         if not trace:
             return [SearchResult(hypotheses) for hypotheses in found]
-        attention = attention_of(decoder, memory, found)
+        attention = attention_of(decoder, encoded, found)
     return [
         SearchResult(hypotheses, Trace(nodes, candidates, weights))
         for hypotheses, (nodes, candidates), weights in zip(
@@ -70,14 +70,14 @@ def exhaustive_search(
 
 
 def _grow(
-    decoder: Decoder, memory: EncoderOutput, max_length: int, alpha: float
+    decoder: Decoder, encoded: EncoderOutput, max_length: int, alpha: float
 ) -> tuple[list[Node], int]:
     """The tree of all outputs of one source, breadth first."""
     nodes: list[Node] = []
     candidates = 0
     parents = [-1]  # the node each row ends in
-    token = torch.full((1,), BOS, device=memory.mask.device)
-    state = decoder.init_state(memory)
+    token = torch.full((1,), BOS, device=encoded.mask.device)
+    state = decoder.init_state(encoded)
     totals: Tensor | None = None
     for length in range(1, max_length + 1):
         scores, state = decoder.step(token, state)  # R V
@@ -109,7 +109,7 @@ def _grow(
             break
         parents = (going + first).tolist()
         token, totals = symbols[going], totals[going]
-        state = state.reorder(rows[going])
+        state = reorder(state, rows[going])
     return nodes, candidates
 
 

@@ -20,7 +20,7 @@ class Hypothesis:
     """One output for one source.
 
     Attributes:
-        tokens: the symbols said, without ``BOS`` and ``EOS``.
+        tokens: the symbols of the output, without ``BOS`` and ``EOS``.
         log_probability: the sum over its symbols, ``EOS`` included.
         score: what the search ranks by, log p / L^α.
         finished: whether it ended by itself; if not, it was cut at ``max_length``.
@@ -53,12 +53,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a search looked at for one source.
+    """What a search considered for one source.
 
     Attributes:
         nodes: the tree, parents before children.
         candidates: how many scored continuations the search chose among.
-        attention: for each hypothesis returned, where each of its symbols looked,
+        attention: for each hypothesis returned, the attention of each of its symbols,
             ``EOS`` last; ``None`` if the decoder does not attend.
     """
 
@@ -117,14 +117,14 @@ def check_search(*, max_length: int, alpha: float, width: int = 1) -> None:
 
 
 def attention_of(
-    decoder: Decoder, memory: EncoderOutput, found: list[list[Hypothesis]]
+    decoder: Decoder, encoded: EncoderOutput, found: list[list[Hypothesis]]
 ) -> list[list[Float[Tensor, "_ S"]] | None]:
-    """Where the symbols of every hypothesis looked, from one teacher-forced pass."""
+    """The attention of every symbol, from one teacher-forced pass."""
     counts = torch.tensor([len(hypotheses) for hypotheses in found])
-    rows = torch.arange(len(found)).repeat_interleave(counts).to(memory.mask.device)
+    rows = torch.arange(len(found)).repeat_interleave(counts).to(encoded.mask.device)
     flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
-    tokens = pad([[BOS, *h.tokens] for h in flat]).to(memory.mask.device)
-    weights = decoder.attention(memory.reorder(rows), tokens)
+    tokens = pad([[BOS, *h.tokens] for h in flat]).to(encoded.mask.device)
+    weights = decoder.attention(encoded.reorder(rows), tokens)
     if weights is None:
         return [None] * len(found)
     steps = (
@@ -133,9 +133,9 @@ def attention_of(
     return [[next(steps) for _ in hypotheses] for hypotheses in found]
 
 
-def cut_at_end(said: list[int], log_probability: float, alpha: float) -> Hypothesis:
-    """A hypothesis of the symbols said, up to ``EOS`` if there is one."""
-    finished = said[-1] == EOS
-    tokens = tuple(said[:-1] if finished else said)
-    score = length_score(log_probability, len(said), alpha)
+def cut_at_end(output: list[int], log_probability: float, alpha: float) -> Hypothesis:
+    """A hypothesis of the symbols of an output, up to ``EOS`` if there is one."""
+    finished = output[-1] == EOS
+    tokens = tuple(output[:-1] if finished else output)
+    score = length_score(log_probability, len(output), alpha)
     return Hypothesis(tokens, log_probability, score, finished)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
-from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating
+from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating, reorder
 from seq2seq_lib.search.hypothesis import (
     Node,
     SearchResult,
@@ -25,7 +25,7 @@ from seq2seq_lib.search.hypothesis import (
 
 def greedy_search(
     decoder: Decoder,
-    memory: EncoderOutput,
+    encoded: EncoderOutput,
     *,
     max_length: int,
     alpha: float = 0.75,
@@ -35,10 +35,10 @@ def greedy_search(
 
     Args:
         decoder: says what may come next.
-        memory: the encoded sources.
+        encoded: what the encoder made of the sources.
         max_length: how many symbols an output may have, ``EOS`` included.
-        alpha: only for the score; it does not change what greedy search says.
-        trace: also return the path and where its symbols looked.
+        alpha: only for the score; it does not change what greedy search finds.
+        trace: also return the path and the attention of its symbols.
 
     Returns:
         for every source, one hypothesis.
@@ -48,12 +48,12 @@ def greedy_search(
         gained, token = log_probabilities.max(dim=-1)
         return gained, token
 
-    return _walk(decoder, memory, most_probable, max_length, alpha=alpha, trace=trace)
+    return _walk(decoder, encoded, most_probable, max_length, alpha=alpha, trace=trace)
 
 
 def sample(
     decoder: Decoder,
-    memory: EncoderOutput,
+    encoded: EncoderOutput,
     *,
     max_length: int,
     temperature: float = 1.0,
@@ -67,14 +67,14 @@ def sample(
 
     Args:
         decoder: says what may come next.
-        memory: the encoded sources.
+        encoded: what the encoder made of the sources.
         max_length: how many symbols an output may have, ``EOS`` included.
         temperature: below 1 sharpens the distribution, above 1 flattens it.
         top_k: draw only among the k most probable symbols.
         top_p: draw only among the fewest symbols whose probabilities reach p.
-        generator: the source of randomness, on the memory's device.
+        generator: the source of randomness, on the device of the sources.
         alpha: only for the score.
-        trace: also return the path and where its symbols looked.
+        trace: also return the path and the attention of its symbols.
 
     Returns:
         for every source, one hypothesis; its log-probability is the decoder's own,
@@ -94,7 +94,7 @@ def sample(
         token = kept.exp().multinomial(1, generator=generator)  # R 1
         return log_probabilities.gather(1, token)[:, 0], token[:, 0]
 
-    return _walk(decoder, memory, draw, max_length, alpha=alpha, trace=trace)
+    return _walk(decoder, encoded, draw, max_length, alpha=alpha, trace=trace)
 
 
 def keep_probable(
@@ -136,7 +136,7 @@ def keep_probable(
 
 def _walk(
     decoder: Decoder,
-    memory: EncoderOutput,
+    encoded: EncoderOutput,
     choose: Callable[[Tensor], tuple[Tensor, Tensor]],
     max_length: int,
     *,
@@ -144,27 +144,27 @@ def _walk(
     trace: bool,
 ) -> list[SearchResult]:
     check_search(max_length=max_length, alpha=alpha)
-    paths: list[list[int]] = [[] for _ in range(len(memory))]
-    gains: list[list[float]] = [[] for _ in range(len(memory))]
-    rows = list(range(len(memory)))  # the sources still walking
-    token = torch.full((len(memory),), BOS, device=memory.mask.device)
+    paths: list[list[int]] = [[] for _ in range(len(encoded))]
+    gains: list[list[float]] = [[] for _ in range(len(encoded))]
+    rows = list(range(len(encoded)))  # the sources still walking
+    token = torch.full((len(encoded),), BOS, device=encoded.mask.device)
     with evaluating(decoder), torch.inference_mode():
-        state = decoder.init_state(memory)
+        state = decoder.init_state(encoded)
         for _ in range(max_length):
             scores, state = decoder.step(token, state)  # R V
             gained, token = choose(scores)
-            said = token.tolist()
-            for row, symbol, gain in zip(rows, said, gained.tolist(), strict=True):
+            symbols = token.tolist()
+            for row, symbol, gain in zip(rows, symbols, gained.tolist(), strict=True):
                 paths[row].append(symbol)
                 gains[row].append(gain)
-            if EOS not in said:
+            if EOS not in symbols:
                 continue
-            going = [place for place, symbol in enumerate(said) if symbol != EOS]
+            going = [place for place, symbol in enumerate(symbols) if symbol != EOS]
             if not going:
                 break
             rows = [rows[place] for place in going]
             kept = torch.tensor(going, device=token.device)
-            token, state = token[kept], state.reorder(kept)
+            token, state = token[kept], reorder(state, kept)
     # added up here, because sums in half precision would lose what a step adds
     totals = [list(accumulate(row)) for row in gains]
     hypotheses = [
@@ -174,12 +174,10 @@ def _walk(
     if not trace:
         return [SearchResult([hypothesis]) for hypothesis in hypotheses]
     with evaluating(decoder):
-        attention = attention_of(decoder, memory, [[h] for h in hypotheses])
-    symbols = scores.shape[-1]
+        attention = attention_of(decoder, encoded, [[h] for h in hypotheses])
+    size = scores.shape[-1]
     return [
-        SearchResult(
-            [h], Trace(_chain(path, total, alpha), len(path) * symbols, weights)
-        )
+        SearchResult([h], Trace(_chain(path, total, alpha), len(path) * size, weights))
         for h, path, total, weights in zip(
             hypotheses, paths, totals, attention, strict=True
         )
