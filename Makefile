@@ -9,6 +9,8 @@ PEERS ?= .venv-peers
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SITE := book/_build/html
 ZIP := $(SITE)/site.zip
+# What the tests left out, as they note it themselves.
+SKIPPED := .pytest_cache/d/skipped/summary
 CHAPTERS := $(shell $(PYTHON) .ci/pages.py)
 FIRST := book/intro.ipynb
 PAGES := $(CHAPTERS) $(wildcard book/*.md book/*.yml book/_static/* book/_templates/* book/_extensions/*) \
@@ -56,12 +58,18 @@ serve: book ## build the book and serve it on localhost
 lab: $(READY) ## open JupyterLab on the chapters
 	$(BIN)/jupyter lab book
 
+# With DATA=directory, a copy of everything goes there too.
+.PHONY: data
+data: $(READY) ## fetch and verify the corpora, and say where they are
+	$(BIN)/python .ci/corpora.py $(DATA)
+
 .PHONY: test
 test: $(READY) ## run all tests and re-execute every chapter
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
 ifneq ($(CHAPTERS),)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbval --nbval-current-env $(CHAPTERS)
 endif
+	@cat $(SKIPPED)
 
 .PHONY: test-portable
 test-portable: ## run all tests as on another kind of CPU, with one thread

@@ -25,3 +25,8 @@ def _has_memory(kind: str) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def fetches_pinned(device: torch.device) -> bool:
+    """Whether this device copies pinned memory while the program goes on."""
+    return device.type not in ("cpu", "mps", "meta")

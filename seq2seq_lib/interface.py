@@ -41,6 +41,14 @@ class EncoderOutput:
     def __len__(self) -> int:
         return len(self.summary)
 
+    @staticmethod
+    def averaged(
+        states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]
+    ) -> "EncoderOutput":
+        """States whose summary is their mean over the real positions."""
+        total = (states * mask[..., None]).sum(dim=1)
+        return EncoderOutput(states, mask, total / mask.sum(dim=1, keepdim=True))
+
     def reorder(self, rows: Int[Tensor, " R"]) -> "EncoderOutput":
         """Keep these batch rows, in this order; a row may be repeated."""
         return EncoderOutput(self.states[rows], self.mask[rows], self.summary[rows])
@@ -52,9 +60,8 @@ def reorder(state: Any, rows: Int[Tensor, " R"]) -> Any:
     A decoder of your own need not derive its state from ``DecoderState``: a tensor
     whose first axis is the batch will do, and so will a tuple, list or dictionary.
 
-    >>> reorder((torch.tensor([[1], [2]]), "kept"), torch.tensor([1, 1]))
-    (tensor([[2],
-            [2]]), 'kept')
+    >>> reorder((torch.tensor([1, 2]), "kept"), torch.tensor([1, 1]))
+    (tensor([2, 2]), 'kept')
     """
     if hasattr(state, "reorder"):
         return state.reorder(rows)
@@ -190,6 +197,25 @@ class EncoderDecoder(nn.Module):
         return log_probabilities
 
 
+def check_mask(mask: Tensor, *, queries: int, keys: int) -> None:
+    """Refuse a mask of the wrong kind or shape, without reading its values.
+
+    Raises:
+        ValueError: the mask is not boolean, or its last two axes are not queries (or 1)
+            and keys.
+    """
+    if mask.dtype is not torch.bool:
+        raise ValueError(
+            f"mask has the type {mask.dtype}: expected torch.bool, True = may look. "
+            "Masks of nn.MultiheadAttention mean the opposite: give ~mask."
+        )
+    if mask.dim() < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, queries):
+        raise ValueError(
+            f"mask has the shape {tuple(mask.shape)}: its last two axes should be "
+            f"queries and keys, ({queries}, {keys}) or (1, {keys})."
+        )
+
+
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
     """Turn dropout and gradients off inside, and put every part's mode back."""
@@ -203,22 +229,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
-
-
-def lay_out_for_decoding(module: nn.Module) -> None:
-    """Store the matrices of linear layers column by column, as products read them.
-
-    Decoding multiplies few rows at a time, and on a CPU the product with a matrix that
-    is stored so is up to a quarter faster; not if the columns are a multiple of 4,096
-    bytes apart, which is where caches run over. Names, shapes and values stay the same,
-    and the module can still be trained.
-    """
-    for layer in module.modules():
-        if not isinstance(layer, nn.Linear) or layer.weight.device.type != "cpu":
-            continue
-        weight = layer.weight.data
-        if len(weight) * weight.element_size() % 4096:
-            layer.weight.data = weight.t().contiguous().t()
 
 
 @dataclass(frozen=True, kw_only=True)

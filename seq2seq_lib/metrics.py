@@ -55,12 +55,8 @@ def exact_match(
 def word_error_rate(
     outputs: Sequence[Symbols], references: Sequence[Sequence[Symbols]]
 ) -> float:
-    """The share of outputs that equal none of their references.
-
-    Raises:
-        ValueError: as for ``exact_match``.
-    """
-    return 1 - exact_match(outputs, references)
+    """The share of outputs that equal none of their references."""
+    return error_rates(count_errors(outputs, references))["wer"]
 
 
 def phoneme_error_rate(
@@ -72,14 +68,10 @@ def phoneme_error_rate(
     longest. The edit distances are summed over all outputs and divided by the summed
     lengths of these references, so the rate can exceed 1.
 
-    Raises:
-        ValueError: as for ``exact_match``.
-
     >>> phoneme_error_rate([["T"]], [[["T", "UW"], ["T", "AH", "D"]]])
     0.5
     """
-    errors = count_errors(outputs, references)
-    return sum(e.edits for e in errors) / sum(e.symbols for e in errors)
+    return error_rates(count_errors(outputs, references))["per"]
 
 
 @dataclass(frozen=True)
@@ -100,9 +92,6 @@ def count_errors(
 ) -> list[Errors]:
     """Compare every output with its nearest reference.
 
-    Raises:
-        ValueError: as for ``exact_match``.
-
     >>> count_errors([["T"]], [[["T", "UW"], ["T", "AH", "D"]]])
     [Errors(edits=1, symbols=2)]
     """
@@ -112,6 +101,27 @@ def count_errors(
         for output, those in zip(outputs, references, strict=True)
     )
     return [Errors(edits, -minus_symbols) for edits, minus_symbols in nearest]
+
+
+def error_counts(errors: Sequence[Errors]) -> dict[str, tuple[list[int], list[int]]]:
+    """What is summed over the outputs: numerators and denominators of WER and of PER.
+
+    >>> error_counts([Errors(edits=2, symbols=5), Errors(edits=0, symbols=3)])
+    {'wer': ([1, 0], [1, 1]), 'per': ([2, 0], [5, 3])}
+    """
+    wrong, ones = [int(one.edits > 0) for one in errors], [1] * len(errors)
+    edits, symbols = [one.edits for one in errors], [one.symbols for one in errors]
+    return {"wer": (wrong, ones), "per": (edits, symbols)}
+
+
+def error_rates(errors: Sequence[Errors]) -> dict[str, float]:
+    """WER and PER of outputs whose errors were counted, as shares.
+
+    >>> error_rates([Errors(edits=2, symbols=5), Errors(edits=0, symbols=3)])
+    {'wer': 0.5, 'per': 0.25}
+    """
+    counts = error_counts(errors)
+    return {name: sum(parts) / sum(wholes) for name, (parts, wholes) in counts.items()}
 
 
 def bootstrap_interval(
@@ -222,10 +232,9 @@ class Score:
     interval: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        between = "" if self.interval is None else " [{:.1f}, {:.1f}]"
-        return (
-            f"{self.value:.1f}{between.format(*self.interval or ())} ({self.signature})"
-        )
+        ends = self.interval or ()
+        between = " [{:.1f}, {:.1f}]".format(*ends) if ends else ""
+        return f"{self.value:.1f}{between} ({self.signature})"
 
 
 def bleu(
@@ -252,13 +261,7 @@ def word_bleu(
     They compare lower-cased tokens of spaCy. Here sacrebleu's 13a rules cut the words,
     which differ in few of them; the figures compare roughly, not to the decimal.
 
-    Args:
-        outputs: detokenized sentences.
-        references: for every output one or more right sentences.
-        bootstrap: how often the corpus is resampled for the interval; 0 for none.
-
-    Raises:
-        ValueError: nothing to compare, or different numbers of outputs and references.
+    It takes and refuses what ``bleu`` does.
     """
     return _sacrebleu(sacrebleu.BLEU(lowercase=True), outputs, references, bootstrap)
 
@@ -266,16 +269,7 @@ def word_bleu(
 def chrf(
     outputs: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int = 0
 ) -> Score:
-    """ChrF of a corpus: how many runs of one to six characters the references share.
-
-    Args:
-        outputs: detokenized sentences.
-        references: for every output one or more right sentences.
-        bootstrap: how often the corpus is resampled for the interval; 0 for none.
-
-    Raises:
-        ValueError: nothing to compare, or different numbers of outputs and references.
-    """
+    """ChrF of a corpus: like ``bleu``, for runs of one to six characters."""
     return _sacrebleu(sacrebleu.CHRF(), outputs, references, bootstrap)
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
+import needs
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,8 @@ install_import_hook("seq2seq_lib", "beartype.beartype")
 from seq2seq_lib.data import EOS, SubwordVocabulary  # noqa: E402
 from seq2seq_lib.device import devices  # noqa: E402
 from seq2seq_lib.models import LookupConfig, SavedModel  # noqa: E402
+
+pytest_terminal_summary = needs.pytest_terminal_summary
 
 # Figures need no screen here. Not by an environment variable, which the kernels of
 # notebooks would inherit.
@@ -52,9 +55,33 @@ def site():
     return build / "html"
 
 
+@pytest.fixture
+def sandbox():
+    """Skips or fails the test where students' code cannot be locked in."""
+    needs.sandbox()
+
+
+@pytest.fixture
+def emulated(monkeypatch):
+    """A device that keeps the rules of a GPU, which any machine has."""
+    import emulated_device
+    import emulated_kernels
+
+    emulated_kernels.install(monkeypatch)
+    return emulated_device.DEVICE
+
+
 @pytest.fixture(params=devices(), ids=str)
-def device(request):
+def real_device(request):
     """Every kind of device that this machine has."""
+    return request.param
+
+
+@pytest.fixture(params=[*devices(), "emulated"], ids=str)
+def device(request):
+    """Every kind of device that this machine has, and one that it has not."""
+    if request.param == "emulated":
+        return request.getfixturevalue("emulated")
     return request.param
 
 

@@ -8,7 +8,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import pytest
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from packaging.requirements import Requirement
@@ -43,11 +42,6 @@ def linked(source, target):
         target.hardlink_to(source)
     except OSError:  # the directories are on different disks
         shutil.copy2(source, target)
-
-
-def unavailable(reason):
-    """Pass the test over, but not where every test must run."""
-    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
 
 
 def git(*arguments):

@@ -6,43 +6,61 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "seq2seq_lib"
 
-# A package follows what it collects.
-READING_ORDER = """
-    files device seeds configuration
-    data.frames data.vocabulary data.examples data.batch data.download data.toy
-    data.cmudict data.pronalsyl
-    data.surnames data.frequent_words data.invented_words data.subwords data.multi30k
-    data.corpora data.alignments data
-    metrics interface
-    models.dropout models.linear models.lookup models.recurrent models.convolutional
-    models.rnn_seq2seq models.attention models.rnn_attention models.multi_head
-    models.self_attention models.normalization models.positional
-    models.transformer_blocks models.transformer models.torch_transformer
-    models.saved models.ensemble models
-    search.hypothesis search.stepwise search.beam search.exhaustive search.config search
-    training.loss training.schedule training.scheduled_sampling training.config
-    training.objective training.threads training.distributed
-    training.history training.state training.fit training.gradients training
-    evaluation.alignment evaluation.decoding evaluation tasks.translation tasks
-    evaluation.exposure
-    pretrained.results pretrained.weights pretrained
-    recipes.soft_targets recipes.joint_ngram recipes.distillation recipes
-    recipes.running recipes.experiments
-    evaluation.scores evaluation.tuning evaluation.analysis
-    plotting.style plotting.curves plotting.bars plotting.grids plotting.heat_maps
-    plotting.boxes plotting.trees plotting plotting.notebook
-    pretrained.export.engine pretrained.export.ctranslate2 pretrained.export.onnx_graph
-    pretrained.export.onnx pretrained.export
-    grading.wire grading.box grading.sandbox grading.expect grading.exercise
-    grading.checks grading.submission grading.session grading.batch grading.report
-    cli.devices cli.predict cli.train cli.scoring cli.packing cli.grade cli __main__
-    grading.practice grading
-    bench.compare bench bench.power_law bench.memory bench.growing_work bench.growth
-    bench.report bench.baseline bench.tutorial bench.steps
-    bench.peers.stubs bench.peers.huggingface bench.peers.joeynmt
-    bench.peers.opennmt bench.peers.fairseq bench.peers.d2l bench.peers
-    bench.training bench.recurrent bench.decoding bench.variants bench.__main__
+# The rooms in the order in which they are met, and with them the files of the hallway:
+# no module imports from a later room.
+ROOMS = """
+    files device seeds configuration data metrics interface models search training
+    tasks evaluation pretrained recipes plotting grading cli __main__ bench
 """.split()
+# The modules of each room, likewise. A package follows what it collects.
+INSIDE = {
+    "data": """
+        frames vocabulary examples batch download toy cmudict pronalsyl surnames
+        frequent_words invented_words subwords multi30k corpora alignments
+    """,
+    "models": """
+        dropout fast lookup recurrent convolutional rnn_seq2seq attention
+        rnn_attention multi_head self_attention normalization positional
+        transformer_blocks transformer_stacks transformer
+        torch_transformer saved ensemble
+    """,
+    "search": "hypothesis stepwise beam exhaustive",
+    "training": """
+        loss schedule scheduled_sampling config precision objective threads distributed
+        history
+        state fit gradients
+    """,
+    "tasks": "task symbols pronunciation toy sentences translation",
+    "evaluation": "alignment decoding exposure scores tuning analysis",
+    "pretrained": """
+        stored_results loading publishing scoring
+        export.engine export.ctranslate2 export.onnx_graph export.onnx export
+    """,
+    "recipes": """
+        soft_targets joint_ngram distillation recipe running experiments
+    """,
+    "plotting": "style curves bars grids heat_maps boxes trees notebook",
+    "grading": """
+        wire box sandbox expect exercise checks submission session batch report practice
+    """,
+    "cli": """
+        options predict evaluate train export grade publish experiment tune analyze
+        compare
+    """,
+    "bench": """
+        compare power_law memory growing_work growth report baseline tutorial steps
+        peers.stubs peers.huggingface peers.joeynmt peers.opennmt peers.fairseq
+        peers.d2l peers training recurrent decoding variants __main__
+    """,
+}
+READING_ORDER = [
+    module
+    for room in ROOMS
+    for module in (
+        *(f"{room}.{name}" for name in INSIDE.get(room, "").split()),
+        room,
+    )
+]
 SOURCES = {
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts): ast.parse(
         path.read_text(encoding="utf-8")

@@ -2,6 +2,7 @@ import subprocess
 import sys
 import textwrap
 
+import needs
 import pytest
 
 from seq2seq_lib.files import cache_directory, new_directory, write_whole
@@ -38,7 +39,7 @@ def test_the_old_content_is_replaced_not_overwritten(tmp_path):
     assert (tmp_path / "link").read_text() == "old"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no file size limits there")
+@needs.system(sys.platform != "win32", "no file size limits there")
 @pytest.mark.parametrize("old", [None, "precious"])
 def test_a_full_disk_leaves_the_old_file(tmp_path, old):
     """The limit on file sizes makes a real write fail half-way."""

@@ -19,21 +19,22 @@ from seq2seq_lib.data import (
     Example,
     Frames,
     Pair,
+    TaskName,
     Vocabulary,
     encode_pairs,
     pad_sources,
 )
-from seq2seq_lib.evaluation import decode, error_rates, held_out_loss
+from seq2seq_lib.evaluation import decode, held_out_loss, measure
 from seq2seq_lib.interface import Encoder, EncoderDecoder, EncoderOutput, ModelConfig
 from seq2seq_lib.models import (
     AttentionDecoder,
-    Pooling,
     RNNDecoder,
     SavedModel,
     load_model,
     save_model,
 )
-from seq2seq_lib.models.recurrent import pool
+from seq2seq_lib.models.transformer import CachedDecoder
+from seq2seq_lib.models.transformer_stacks import TransformerSizes
 from seq2seq_lib.plotting import plot_batch
 from seq2seq_lib.recipes.soft_targets import SoftTargets
 from seq2seq_lib.search import beam_search
@@ -55,7 +56,7 @@ class FrameEncoder(Encoder):
     def forward(self, source, mask):
         states = self.convolution((source * mask[..., None]).mT).mT.relu()  # B S/2 D
         mask = mask[:, : 2 * states.shape[1] : 2]
-        return EncoderOutput(states, mask, pool(states, mask, Pooling.MEAN))
+        return EncoderOutput.averaged(states, mask)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +66,14 @@ class FramesUnderConfig(ModelConfig):
     decoder: str = "attention"
 
     def build(self):
-        decoder = {"attention": AttentionDecoder, "rnn": RNNDecoder}[self.decoder](
-            self.target_symbols, encoder_width=self.width, width=self.width
+        sizes = TransformerSizes(
+            target_symbols=self.target_symbols, width=self.width, decoder_layers=1
         )
+        decoder = {
+            "attention": lambda: AttentionDecoder(self.target_symbols, self.width),
+            "rnn": lambda: RNNDecoder(self.target_symbols, self.width),
+            "transformer": lambda: CachedDecoder(sizes),
+        }[self.decoder]()
         encoder = FrameEncoder(self.source_features, self.width)
         return EncoderDecoder(encoder, decoder, config=self)
 
@@ -88,7 +94,9 @@ def corpus():
     ]
     examples = [Example(spoken(word, random), (tuple(word),)) for word in words]
     parts = examples[:700], examples[700:800], examples[800:]
-    return Corpus("spoken-letters", *parts, Frames(FEATURES), Vocabulary(SYMBOLS))
+    return Corpus(
+        "spoken-letters", *parts, Frames(FEATURES), Vocabulary(SYMBOLS), TaskName.TOY
+    )
 
 
 def trained(decoder, corpus, directory, steps=300, evaluate=lambda _: {}):
@@ -107,21 +115,21 @@ def trained(decoder, corpus, directory, steps=300, evaluate=lambda _: {}):
         directory=directory,
         progress=False,
     )
-    return SavedModel(model, *vocabularies, corpus.name)
+    return SavedModel(model, *vocabularies, corpus.name, task=corpus.task)
 
 
 def interrupt(_):
     raise KeyboardInterrupt
 
 
-@pytest.fixture(scope="module", params=["attention", "rnn"])
+@pytest.fixture(scope="module", params=["attention", "rnn", "transformer"])
 def saved(request, corpus, tmp_path_factory):
     return trained(request.param, corpus, tmp_path_factory.mktemp("run"))
 
 
 def test_it_learns_and_is_searched_and_scored(saved, corpus):
     search = partial(beam_search, width=3, max_length=8)
-    assert error_rates(saved, corpus.test, search=search)["wer"] < 0.3
+    assert measure(saved, corpus.test, search=search)["wer"] < 0.3
     found = decode(saved, [e.source for e in corpus.test], search=search)
     right = [e.references[0] for e in corpus.test]
     outputs = [tuple(saved.target_vocabulary.decode(f.best.tokens)) for f in found]

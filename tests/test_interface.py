@@ -11,13 +11,11 @@ from seq2seq_lib.interface import (
     EncoderOutput,
     ModelConfig,
     evaluating,
-    lay_out_for_decoding,
     reorder,
 )
 from seq2seq_lib.models.recurrent import CellKind
 from seq2seq_lib.models.rnn_seq2seq import RNNSeq2SeqConfig
 from seq2seq_lib.search import beam_search
-from seq2seq_lib.training.loss import cross_entropy
 
 
 def test_a_memory_keeps_and_repeats_rows():
@@ -51,31 +49,6 @@ def test_evaluating_restores_the_mode_of_every_part():
 def test_a_decoder_without_attention_says_so():
     model, batch = build(CONFIGS["gru"]), example_batch()
     assert model.decoder.attention(model.encode(batch), batch.decoder_input) is None
-
-
-@pytest.mark.parametrize("name", ["attention", "transformer"])
-def test_the_layout_of_weights_changes_no_value_and_no_training(name):
-    batch = example_batch()
-    models = [build(CONFIGS[name]) for _ in range(2)]
-    lay_out_for_decoding(models[1])
-    expected, laid_out = (dict(model.named_parameters()) for model in models)
-    assert list(expected) == list(laid_out)
-    assert all(torch.equal(expected[n], laid_out[n]) for n in expected)
-    assert not all(weight.is_contiguous() for weight in laid_out.values())
-    for model in models:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
-        for _ in range(3):
-            optimizer.zero_grad()
-            cross_entropy(model(batch), batch.target, batch.target_mask).backward()
-            optimizer.step()
-    for n in expected:
-        torch.testing.assert_close(expected[n], laid_out[n], rtol=0, atol=1e-8)
-
-
-def test_columns_that_would_meet_in_the_cache_stay_rows():
-    layers = nn.Sequential(nn.Linear(8, 1000), nn.Linear(8, 1024))
-    lay_out_for_decoding(layers)
-    assert [layer.weight.is_contiguous() for layer in layers] == [False, True]
 
 
 SIZES = {"source_symbols": 5, "target_symbols": 6}

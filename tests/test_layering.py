@@ -1,10 +1,11 @@
 """Imports look backwards only, so that the library can be read from top to bottom."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
-from library_sources import LIBRARY, MODULES, READING_ORDER
+from library_sources import INSIDE, LIBRARY, MODULES, READING_ORDER, ROOMS, ROOT
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -35,6 +36,41 @@ def test_a_module_uses_only_what_the_reader_has_met(module):
     place = READING_ORDER.index(module)
     later = [m for m in own_modules(MODULES[module]) if READING_ORDER.index(m) >= place]
     assert not later, f"{module} comes before {later}, which it imports"
+
+
+def test_a_stranger_finds_few_rooms_and_few_files_in_the_hallway():
+    packages = {path.parent.name for path in LIBRARY.glob("*/__init__.py")}
+    files = {path.stem for path in LIBRARY.glob("*.py")} - {"__init__", "__main__"}
+    assert packages == set(INSIDE)
+    assert packages | files | {"__main__"} == set(ROOMS)
+    assert len(packages) <= 12
+    assert len(files) <= 6
+
+
+def rooms_of(text: str) -> set[str]:
+    """The rooms that a script or a notebook imports from."""
+    return set(re.findall(rf"(?:from|import) {LIBRARY.name}(?: import |\.)(\w+)", text))
+
+
+def test_nothing_leans_on_grading_and_benches():
+    apart = {"grading", "bench"}
+    library = {
+        (room, other)
+        for module, tree in MODULES.items()
+        for room in [module.partition(".")[0]]
+        for name in own_modules(tree)
+        for other in [name.partition(".")[0]]
+        if other in apart - {room}
+    }
+    assert library <= {("cli", "grading")}
+    files = [*ROOT.glob("book/*.ipynb"), *ROOT.glob(".ci/*.py")]
+    users = {
+        path.stem: rooms
+        for path in files
+        if (rooms := rooms_of(path.read_text(encoding="utf-8")) & apart)
+    }
+    appendices = {page: {"bench"} for page in ("growth", "scaling", "speed")}
+    assert users == {**appendices, "exercises": {"grading"}}
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_the_readme_maps_the_chapters_of_the_book():
 def test_make_lists_its_targets():
     listed = set(re.findall(r"(?m)^  make ([a-z-]+) +\w", run("make").stdout))
     expected = (
-        "setup book serve lab test test-portable test-slow check format notebooks "
+        "setup book serve lab data test test-portable test-slow check format notebooks "
         "bench clean"
     )
     assert listed >= set(expected.split())

@@ -5,7 +5,7 @@
 
 import torch
 
-from seq2seq_lib.data import EOS, Batch, Pair, ToyTask, toy_corpus
+from seq2seq_lib.data import EOS, Batch, Pair, ToyTask, Vocabulary, toy_corpus
 from seq2seq_lib.interface import EncoderDecoder, ModelConfig
 from seq2seq_lib.models.attention import ScoreKind
 from seq2seq_lib.models.lookup import LookupConfig
@@ -16,8 +16,9 @@ from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
 from seq2seq_lib.models.rnn_seq2seq import EncoderKind, RNNSeq2SeqConfig
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.models.self_attention import SelfAttentionConfig
-from seq2seq_lib.models.transformer import DropoutSites, TransformerConfig
-from seq2seq_lib.pretrained import weights
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_stacks import DropoutSites
+from seq2seq_lib.pretrained import load, publish
 
 SIZES = {"source_symbols": 11, "target_symbols": 9}
 SMALL = {
@@ -32,9 +33,9 @@ CONFIGS: dict[str, ModelConfig] = {
     "lookup": LookupConfig(**SIZES),
     "rnn": RNNSeq2SeqConfig(**SIZES, width=8, cell=CellKind.RNN),
     "lstm": RNNSeq2SeqConfig(**SIZES, width=8, cell=CellKind.LSTM, layers=2),
-    "gru": RNNSeq2SeqConfig(**SIZES, width=8, summary=Pooling.MEAN),
+    "gru": RNNSeq2SeqConfig(**SIZES, width=8, pooling=Pooling.MEAN),
     "gru-one-way": RNNSeq2SeqConfig(
-        **SIZES, width=8, bidirectional=False, summary=Pooling.MAXIMUM
+        **SIZES, width=8, bidirectional=False, pooling=Pooling.MAXIMUM
     ),
     "convolutional": RNNSeq2SeqConfig(
         **SIZES, width=8, layers=5, encoder=EncoderKind.CONVOLUTIONAL
@@ -77,6 +78,15 @@ def build(config: ModelConfig, dtype: torch.dtype = torch.double) -> EncoderDeco
     return model
 
 
+def differentiable(model: EncoderDecoder) -> EncoderDecoder:
+    """The model, still without dropout: cuDNN goes back through no RNN in eval mode."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.RNNBase):
+            module.dropout = 0.0
+            module.train()
+    return model
+
+
 def example_batch() -> Batch:
     """Three rows of different lengths, on both sides in a different order."""
     return Batch.from_pairs(
@@ -105,9 +115,17 @@ def copier(wrong=()):
 SEARCH = {"width": 2, "alpha": 0.5, "max_length": 30}
 
 
-def ship(saved, directory):
-    weights.ship([saved], "model", recipe="r", search=SEARCH, directory=directory)
-    return weights.load("model", directory=directory)
+def trained(name="transformer", seed=0, split="toy-copy", **options):
+    torch.manual_seed(seed)
+    model = build(CONFIGS[name], torch.float)
+    return SavedModel(
+        model, Vocabulary("abcdefg"), Vocabulary("vwxyz"), split, **options
+    )
+
+
+def published(saved, directory, name="model"):
+    publish([saved], name, recipe="r", search=SEARCH, directory=directory)
+    return load(name, directory=directory)
 
 
 TINY = """

@@ -16,7 +16,7 @@ from seq2seq_lib.interface import Decoder, DecoderState, EncoderDecoder, Encoder
 from seq2seq_lib.models.multi_head import causal_mask
 from seq2seq_lib.models.recurrent import Pooling, pool
 from seq2seq_lib.models.torch_transformer import to_torch
-from seq2seq_lib.models.transformer import TransformerDecoder, TransformerEncoder
+from seq2seq_lib.models.transformer_stacks import TransformerDecoder, TransformerEncoder
 
 
 class TorchTransformer(nn.Module):

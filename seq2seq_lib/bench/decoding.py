@@ -19,17 +19,13 @@ from seq2seq_lib.bench.steps import dictionary_batches, with_mkl
 from seq2seq_lib.bench.training import bench_config
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.cmudict import PHONEMES
+from seq2seq_lib.data.examples import TaskName
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
-from seq2seq_lib.interface import (
-    Decoder,
-    EncoderDecoder,
-    EncoderOutput,
-    evaluating,
-    lay_out_for_decoding,
-)
-from seq2seq_lib.models.linear import onednn_is_faster
+from seq2seq_lib.interface import Decoder, EncoderDecoder, EncoderOutput, evaluating
+from seq2seq_lib.models.fast import lay_out_for_decoding, onednn_is_faster
 from seq2seq_lib.models.saved import SavedModel, source_symbols
-from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_stacks import TransformerDecoder
 from seq2seq_lib.pretrained.export import (
     CTranslate2Model,
     Quantization,
@@ -56,7 +52,9 @@ def endless_model(config: TransformerConfig) -> SavedModel:
         model.decoder.output.bias[EOS] = -1e9
     lay_out_for_decoding(model)  # as load_model does
     letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
-    return SavedModel(model, letters, Vocabulary(PHONEMES), "bench")
+    return SavedModel(
+        model, letters, Vocabulary(PHONEMES), "bench", task=TaskName.PRONUNCIATION
+    )
 
 
 def first_rows(batch: Batch, rows: int) -> Batch:

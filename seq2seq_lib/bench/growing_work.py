@@ -15,10 +15,11 @@ from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import EOS
 from seq2seq_lib.interface import Encoder, EncoderDecoder, ModelConfig
 from seq2seq_lib.models.convolutional import ConvEncoder
-from seq2seq_lib.models.multi_head import SelfAttention
+from seq2seq_lib.models.multi_head import MultiHeadAttention
 from seq2seq_lib.models.recurrent import RNNEncoder
 from seq2seq_lib.models.rnn_attention import RNNAttentionConfig
-from seq2seq_lib.models.transformer import TransformerConfig, TransformerDecoder
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_stacks import TransformerDecoder
 from seq2seq_lib.search import beam_search
 from seq2seq_lib.training.loss import cross_entropy
 
@@ -77,12 +78,12 @@ def read_work(encoder: Encoder, length: int) -> Work:
 
 def attention_work(length: int, *, fused: bool) -> Work:
     """Forward and backward of one layer of self-attention with four heads."""
-    attention = SelfAttention(WIDTH, 4)
+    attention = MultiHeadAttention(WIDTH, 4)
     x = torch.randn(1, length, WIDTH, requires_grad=True)
 
     def run() -> None:
         x.grad = None
-        _backward(attention(x, weights=not fused)[0].sum())
+        _backward(attention(x, x, weights=not fused)[0].sum())
 
     return run
 
@@ -150,11 +151,11 @@ def _backward(loss: Tensor) -> None:
 
 
 def _gru(length: int) -> Work:
-    return read_work(RNNEncoder(SYMBOLS, width=WIDTH, bidirectional=False), length)
+    return read_work(RNNEncoder(SYMBOLS, WIDTH, bidirectional=False), length)
 
 
 def _cnn(length: int) -> Work:
-    return read_work(ConvEncoder(SYMBOLS, width=WIDTH, layers=1), length)
+    return read_work(ConvEncoder(SYMBOLS, WIDTH, layers=1), length)
 
 
 GROWTHS = (

@@ -97,9 +97,7 @@ class Comparison:
             title=f"{self.name}: fastest is {fastest}",
         )
         file = io.BytesIO()
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        figure.savefig(file, format="svg", bbox_inches="tight")
+        ax.figure.canvas.print_figure(file, format="svg", bbox_inches="tight")
         return file.getvalue()
 
     def to_dict(self) -> dict[str, Any]:

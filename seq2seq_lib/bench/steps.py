@@ -12,7 +12,7 @@ from seq2seq_lib.data.batch import Batch, Batches
 from seq2seq_lib.data.cmudict import cmudict
 from seq2seq_lib.data.examples import encode_pairs
 from seq2seq_lib.interface import EncoderDecoder
-from seq2seq_lib.models import linear
+from seq2seq_lib.models import fast
 from seq2seq_lib.training.config import TrainingConfig
 from seq2seq_lib.training.objective import Objective
 from seq2seq_lib.training.threads import ThreadedGradients
@@ -81,7 +81,7 @@ def with_mkl(
     """The same with MKL's products, also where ``Linear`` knows a faster one."""
 
     def slower(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
-        with patch.object(linear, "onednn_is_faster", new=lambda: False):
+        with patch.object(fast, "onednn_is_faster", new=lambda: False):
             return work(*arguments, **options)
 
     return slower

@@ -16,8 +16,9 @@ from seq2seq_lib.bench.steps import (
     usual_step,
     with_mkl,
 )
-from seq2seq_lib.models.linear import onednn_is_faster
-from seq2seq_lib.models.transformer import DropoutSites, TransformerConfig
+from seq2seq_lib.models.fast import onednn_is_faster
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_stacks import DropoutSites
 
 BASELINE = "nn.Transformer"
 THREADS = 2

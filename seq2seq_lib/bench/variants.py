@@ -6,12 +6,12 @@ from torch import Tensor
 from seq2seq_lib.bench.compare import Contenders
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.examples import Pair
-from seq2seq_lib.models.multi_head import SelfAttention, causal_mask
+from seq2seq_lib.models.multi_head import MultiHeadAttention, causal_mask
 from seq2seq_lib.models.recurrent import CellKind, GRUCell, torch_recurrence, unroll
 from seq2seq_lib.models.torch_transformer import to_torch
-from seq2seq_lib.models.transformer import (
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_stacks import (
     DropoutSites,
-    TransformerConfig,
     TransformerDecoder,
     TransformerEncoder,
 )
@@ -22,13 +22,13 @@ def attention_variants(
     *, rows: int = 64, length: int = 16, width: int = 256
 ) -> Contenders:
     """Forward and backward of self-attention, readable and fused."""
-    attention = SelfAttention(width, 4)
+    attention = MultiHeadAttention(width, 4)
     x = torch.randn(rows, length, width, requires_grad=True)
     mask = torch.ones(rows, 1, length, dtype=torch.bool)
 
     def run(*, weights: bool) -> None:
-        seen, _ = attention(x, mask, weights=weights)
-        seen.sum().backward()
+        output, _ = attention(x, x, mask, weights=weights)
+        output.sum().backward()
 
     return {
         "readable": lambda: run(weights=True),

@@ -32,15 +32,11 @@ export SEQ2SEQ_SECRET="$(cat source/secret.txt 2>/dev/null || echo public)"
 """
 
 
-def add_commands(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-) -> None:
-    """Add the commands to the command line."""
-    command = commands.add_parser(
-        "grade",
-        help="score the notebook of an exercise, or a folder of them",
-        description="Run notebooks in a sandbox and score them with all checks, hidden "
-        "ones too. Where there is no sandbox, the score is for practice.",
+def grade(command: argparse.ArgumentParser) -> None:
+    """Score the notebook of an exercise, or a folder of them."""
+    command.description = (
+        "Run notebooks in a sandbox and score them with all checks, hidden ones too. "
+        "Where there is no sandbox, the score is for practice."
     )
     command.add_argument("paths", nargs="+", type=Path, help="notebooks or folders")
     command.add_argument("--json", type=Path, help="write results for Gradescope")
@@ -58,11 +54,12 @@ def add_commands(
     _add_secrets(command)
     command.set_defaults(run=_grade)
 
-    command = commands.add_parser(
-        "autograder",
-        help="write the zip that Gradescope wants for an assignment",
-        description="Write a zip to upload as an autograder, with your secret and your "
-        "hidden checks in it.",
+
+def autograder(command: argparse.ArgumentParser) -> None:
+    """Write the zip that Gradescope wants for an assignment."""
+    command.description = (
+        "Write a zip to upload as an autograder, with your secret and your hidden "
+        "checks in it."
     )
     command.add_argument("zip", type=Path, help="the file to write")
     command.add_argument(

@@ -9,6 +9,7 @@ from seq2seq_lib.data.examples import (
     Corpus,
     Example,
     Pair,
+    TaskName,
     encode_pairs,
     encode_source,
     source_name,
@@ -18,7 +19,7 @@ from seq2seq_lib.data.frequent_words import frequent_words
 from seq2seq_lib.data.invented_words import invented_words
 from seq2seq_lib.data.multi30k import Direction, Multi30kPart, multi30k, multi30k_corpus
 from seq2seq_lib.data.pronalsyl import pronalsyl
-from seq2seq_lib.data.subwords import SubwordVocabulary, read_source, read_vocabulary
+from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.surnames import surnames
 from seq2seq_lib.data.toy import ToyTask, toy_corpus, toy_examples, toy_vocabulary
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
@@ -44,6 +45,7 @@ __all__ = [
     "RemoteFile",
     "Source",
     "SubwordVocabulary",
+    "TaskName",
     "ToyTask",
     "Vocabulary",
     "cmudict",
@@ -60,8 +62,6 @@ __all__ = [
     "pad_sources",
     "padding_share",
     "pronalsyl",
-    "read_source",
-    "read_vocabulary",
     "source_name",
     "surnames",
     "toy_corpus",

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD
+from seq2seq_lib.device import fetches_pinned
 from seq2seq_lib.seeds import generator
 
 
@@ -194,10 +195,14 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device, or itself if it is there already."""
-        if self.source.device == torch.device(device):
+        device = torch.device(device)
+        if self.source.device == device:
             return self
-        moved = (getattr(self, f.name).to(device) for f in fields(self))
-        return Batch(*moved)
+        tensors = [getattr(self, f.name) for f in fields(self)]
+        if pins := self.source.device.type == "cpu" and fetches_pinned(device):
+            tensors = [tensor.pin_memory() for tensor in tensors]
+        # A copy back to the CPU has to be waited for: who reads it would not know when.
+        return Batch(*(tensor.to(device, non_blocking=pins) for tensor in tensors))
 
 
 class Batches:

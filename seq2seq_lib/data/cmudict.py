@@ -10,7 +10,7 @@ import re
 from string import ascii_lowercase
 
 from seq2seq_lib.data.download import installed_file
-from seq2seq_lib.data.examples import Corpus, Example
+from seq2seq_lib.data.examples import Corpus, Example, TaskName
 from seq2seq_lib.data.vocabulary import Vocabulary
 
 PHONEMES = (
@@ -60,6 +60,7 @@ def cmudict() -> Corpus:
         test=examples["test"],
         source_vocabulary=Vocabulary(ascii_lowercase),
         target_vocabulary=Vocabulary(PHONEMES),
+        task=TaskName.PRONUNCIATION,
     )
 
 

@@ -2,12 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from torch import Tensor
 
 from seq2seq_lib.data.frames import Frames, Source, checksum
 from seq2seq_lib.data.vocabulary import Vocabulary
+
+
+class TaskName(StrEnum):
+    """What is to be learned; the room ``tasks`` says what each of them means."""
+
+    PRONUNCIATION = "pronunciation"
+    TRANSLATION = "translation"
+    TOY = "toy"
 
 
 class Example(NamedTuple):
@@ -28,6 +37,8 @@ class Corpus:
         test: what the final model is scored on, once.
         source_vocabulary: the symbols of the sources, or the size of their frames.
         target_vocabulary: the symbols of the references.
+        task: what is to be learned from it.
+        target_language: of the references, if they are sentences.
     """
 
     name: str
@@ -36,6 +47,8 @@ class Corpus:
     test: list[Example]
     source_vocabulary: Vocabulary | Frames
     target_vocabulary: Vocabulary
+    task: TaskName
+    target_language: str = ""
 
 
 class Pair(NamedTuple):

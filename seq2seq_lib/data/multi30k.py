@@ -8,7 +8,7 @@ import gzip
 from enum import StrEnum
 
 from seq2seq_lib.data.download import RemoteFile, fetch
-from seq2seq_lib.data.examples import Corpus, Example
+from seq2seq_lib.data.examples import Corpus, Example, TaskName
 from seq2seq_lib.data.subwords import SubwordVocabulary
 
 _ORIGIN = (
@@ -125,6 +125,8 @@ def multi30k_corpus(direction: Direction) -> Corpus:
         test=examples(multi30k(Multi30kPart.TEST2016)),
         source_vocabulary=pieces,
         target_vocabulary=pieces,
+        task=TaskName.TRANSLATION,
+        target_language=direction.partition("-")[2],
     )
 
 

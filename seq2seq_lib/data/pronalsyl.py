@@ -8,7 +8,7 @@ from string import ascii_lowercase
 
 from seq2seq_lib.data.cmudict import PHONEMES, place_by_hash
 from seq2seq_lib.data.download import RemoteFile, fetch
-from seq2seq_lib.data.examples import Corpus, Example
+from seq2seq_lib.data.examples import Corpus, Example, TaskName
 from seq2seq_lib.data.vocabulary import Vocabulary
 
 _ORIGIN = (
@@ -53,6 +53,7 @@ def pronalsyl() -> Corpus:
         test=_read(TEST),
         source_vocabulary=Vocabulary(f"'{ascii_lowercase}"),
         target_vocabulary=Vocabulary(PHONEMES),
+        task=TaskName.PRONUNCIATION,
     )
 
 

@@ -15,8 +15,6 @@ from typing import Any
 
 import sentencepiece
 
-from seq2seq_lib.data.frames import KIND as FRAMES
-from seq2seq_lib.data.frames import Frames
 from seq2seq_lib.data.vocabulary import SPECIAL, UNK, Vocabulary
 
 KIND = "subwords"
@@ -154,27 +152,6 @@ class SubwordVocabulary(Vocabulary):
             f"a vocabulary of the kind {stored['kind']!r}: expected {KIND!r}. Was it "
             "written by a newer version of the library?"
         )
-
-
-def read_source(text: str) -> Vocabulary | Frames:
-    """Rebuild what says how a model reads its sources, from its JSON text.
-
-    Raises:
-        ValueError: the text holds nothing of the kind.
-    """
-    if f'"kind": "{FRAMES}"' in text:
-        return Frames(json.loads(text)["features"])
-    return read_vocabulary(text)
-
-
-def read_vocabulary(text: str) -> Vocabulary:
-    """Rebuild a vocabulary of either kind from its JSON text.
-
-    Raises:
-        ValueError: the text holds none.
-    """
-    kind = SubwordVocabulary if text.lstrip().startswith("{") else Vocabulary
-    return kind.from_json(text)
 
 
 def _normalize(text: str) -> str:

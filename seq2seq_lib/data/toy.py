@@ -5,7 +5,7 @@ from string import ascii_lowercase
 
 import torch
 
-from seq2seq_lib.data.examples import Corpus, Example
+from seq2seq_lib.data.examples import Corpus, Example, TaskName
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.seeds import generator
 
@@ -135,4 +135,5 @@ def toy_corpus(
         test=examples[train + held_out :],
         source_vocabulary=vocabulary,
         target_vocabulary=vocabulary,
+        task=TaskName.TOY,
     )

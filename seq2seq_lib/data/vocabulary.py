@@ -103,6 +103,14 @@ class Vocabulary:
             )
         return [self.symbols[n] for n in numbers]
 
+    def text(self, numbers: Iterable[int]) -> str:
+        """Join symbols to text, with spaces between and the special ones left out.
+
+        Raises:
+            ValueError: a number is not in the vocabulary.
+        """
+        return " ".join(s for s in self.decode(numbers) if s not in SPECIAL)
+
     def to_json(self) -> str:
         """The ordinary symbols as JSON text."""
         return json.dumps(self.symbols[len(SPECIAL) :], ensure_ascii=False)

@@ -7,19 +7,23 @@ from seq2seq_lib.evaluation.alignment import (
 )
 from seq2seq_lib.evaluation.decoding import (
     GREEDY,
+    best_outputs,
     decode,
     encode_sources,
-    error_rates,
+    find_outputs,
     held_out_loss,
+    measure,
 )
 
 __all__ = [
     "GREEDY",
     "AlignmentScore",
     "alignment_score",
+    "best_outputs",
     "decode",
     "diagonal_baseline",
     "encode_sources",
-    "error_rates",
+    "find_outputs",
     "held_out_loss",
+    "measure",
 ]

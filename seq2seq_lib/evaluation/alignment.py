@@ -1,4 +1,4 @@
-"""Chapter 6: whether attention looks at the letters that make a sound."""
+"""Chapter 6: whether attention weights are high at the letters that make a sound."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from seq2seq_lib.data.alignments import Alignment
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """How often attention looks at the letters behind a sound, beside two yardsticks.
+    """How often the largest weight is at a letter of the sound, beside two yardsticks.
 
     Attributes:
         share: of phonemes whose highest-weighted letter is among those aligned to it.
@@ -36,9 +36,9 @@ def alignment_score(
     """Score attention against the letters that make each sound.
 
     Args:
-        weights: for every word a T×S matrix: how strongly each phoneme looked at each
-            letter. Rows after the last phoneme and columns after the last letter, such
-            as those of ``EOS`` and padding, are ignored.
+        weights: for every word a T×S matrix, a row of weights for each phoneme. Rows
+            after the last phoneme and columns after the last letter, such as those of
+            ``EOS`` and padding, are ignored.
         alignments: for every word the right letters, of the pronunciation that the
             rows of its matrix belong to.
         largest_shift: how far the best constant shift is searched, in both directions.
@@ -59,9 +59,9 @@ def alignment_score(
         )
     if largest_shift < 0:
         raise ValueError(f"largest_shift={largest_shift}: expected 0 letters or more.")
-    looked = [_looked_at(m, a) for m, a in zip(weights, alignments, strict=True)]
+    largest = [_largest(m, a) for m, a in zip(weights, alignments, strict=True)]
     shares = {
-        shift: _hits([[at + shift for at in row] for row in looked], alignments)
+        shift: _hits([[at + shift for at in row] for row in largest], alignments)
         for shift in range(-largest_shift, largest_shift + 1)
     }
     best = max(shares, key=lambda shift: (shares[shift], -abs(shift)))
@@ -69,7 +69,7 @@ def alignment_score(
 
 
 def diagonal_baseline(alignments: Sequence[Alignment]) -> float:
-    """The alignment score of looking at letter ⌊(t+½)·S/T⌋ for phoneme t.
+    """The alignment score of weights that are all at letter ⌊(t+½)·S/T⌋ for phoneme t.
 
     Raises:
         ValueError: there are no alignments.
@@ -81,7 +81,7 @@ def diagonal_baseline(alignments: Sequence[Alignment]) -> float:
     return _hits(line, alignments)
 
 
-def _looked_at(
+def _largest(
     matrix: Tensor | Sequence[Sequence[float]], alignment: Alignment
 ) -> list[int]:
     """The position of the largest weight for each phoneme."""
@@ -97,11 +97,11 @@ def _looked_at(
     return positions
 
 
-def _hits(looked: Sequence[Sequence[int]], alignments: Sequence[Alignment]) -> float:
+def _hits(found: Sequence[Sequence[int]], alignments: Sequence[Alignment]) -> float:
     """The share of positions that are among the letters aligned to their phoneme."""
     hits = [
         position in letters
-        for positions, alignment in zip(looked, alignments, strict=True)
+        for positions, alignment in zip(found, alignments, strict=True)
         for position, letters in zip(positions, alignment.letters, strict=True)
     ]
     if not hits:

@@ -1,76 +1,78 @@
 """Chapter 12: what a translator gets wrong, and what its corpus is made of.
 
-Computed on the development part, so that the test part stays unseen, and stored as a
-file of counts and rates without a sentence of the corpus.
+Computed on the development part, so that the test part stays unseen, as counts and
+rates without a sentence of the corpus.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
-from itertools import pairwise
-from pathlib import Path
+from itertools import pairwise, product
 from typing import Any
 
 import sacrebleu
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from seq2seq_lib.data.examples import Corpus, Example
-from seq2seq_lib.data.subwords import SubwordVocabulary
-from seq2seq_lib.evaluation.scores import by_length, values
-from seq2seq_lib.pretrained import results
-from seq2seq_lib.pretrained.weights import PretrainedModel
+from seq2seq_lib.evaluation.decoding import best_outputs
+from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.search import SearchConfig
-from seq2seq_lib.tasks.translation import translate, translates
-
-DIRECTORY = Path(str(resources.files(results))) / "analyses"
+from seq2seq_lib.tasks import TASKS, Task
 
 SEEN = (0, 1, 6, 51, 501, 1_000_000)
 """Limits of how often a word was seen in training."""
-KINDS: Mapping[str, frozenset[str]] = {
-    kind: frozenset(words.split())
-    for kind, words in {
-        "articles": "a an the",
-        "numbers": "one two three four five six seven eight nine ten several many",
-        "colours": "red blue green yellow black white brown orange pink purple gray",
-        "people": "man men woman women boy boys girl girls child children person "
-        "people",
-        "prepositions": "in on at with of from to into through over by near under "
-        "behind beside along around across down up off",
-        "forms of be": "is are was were being",
+_COLOURS = "rot blau grün gelb schwarz weiß braun orange rosa lila grau"
+_ENDINGS = ("", "e", "en", "er", "es", "em")
+KINDS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    language: {kind: frozenset(words.split()) for kind, words in kinds.items()}
+    for language, kinds in {
+        "en": {
+            "articles": "a an the",
+            "numbers": "one two three four five six seven eight nine ten several many",
+            "colours": "red blue green yellow black white brown orange pink purple "
+            "gray",
+            "people": "man men woman women boy boys girl girls child children person "
+            "people",
+            "prepositions": "in on at with of from to into through over by near under "
+            "behind beside along around across down up off",
+            "forms of be": "is are was were being",
+        },
+        "de": {
+            "articles": "der die das den dem des ein eine einen einem einer eines",
+            "numbers": "zwei drei vier fünf sechs sieben acht neun zehn mehrere viele",
+            "colours": " ".join(map("".join, product(_COLOURS.split(), _ENDINGS))),
+            "people": "mann männer männern frau frauen junge jungen mädchen kind "
+            "kinder kindern person personen leute leuten menschen",
+            "prepositions": "in im ins auf an am ans mit von vom aus zu zum zur durch "
+            "über bei beim neben unter hinter vor entlang um nach",
+            "forms of be": "ist sind war waren sein",
+        },
     }.items()
 }
-"""English words of one kind, all frequent in captions."""
+"""Words of one kind in each language, all frequent in captions."""
 
 
-def analyze(shipped: PretrainedModel, corpus: Corpus) -> dict[str, Any]:
-    """Everything the file about a translator holds.
+def analyze(
+    saved: SavedModel, corpus: Corpus, *, search: SearchConfig
+) -> dict[str, Any]:
+    """The corpus of a translator, and its errors on the development part.
 
     Args:
-        shipped: the model; it is searched with the options of its card.
+        saved: a model with its vocabularies.
         corpus: the one it was trained on.
+        search: how translations are found.
 
     Raises:
-        ValueError: the model does not translate, or was trained on something else.
+        ValueError: the model was trained on something else, or not on sentences.
     """
-    if not translates(shipped) or shipped.split != corpus.name:
+    if saved.split != corpus.name or corpus.target_language not in KINDS:
         raise ValueError(
-            f"{shipped.card.name} was trained on {shipped.split}: expected a model "
-            f"that translates, and its own corpus instead of {corpus.name}."
+            f"this model was trained on {saved.split} and the corpus is {corpus.name}: "
+            "expected a model that translates into one of the languages "
+            f"{', '.join(KINDS)}, and its own corpus."
         )
-    search = SearchConfig(**shipped.card.search)
-    outputs = translate(
-        shipped, [source_of(example) for example in corpus.dev], search=search.search()
-    )
-    return {
-        "model": shipped.card.name,
-        "split": shipped.split,
-        "part": "dev",
-        "examples": len(corpus.dev),
-        "sha256": shipped.card.sha256,
-        "search": dict(shipped.card.search),
-        "corpus": describe(corpus),
-        **errors(outputs, corpus.dev, corpus.train),
-    }
+    sources = [example.source for example in corpus.dev]
+    outputs = best_outputs(saved, sources, search=search.search())
+    return {"corpus": describe(corpus), **errors(outputs, corpus)}
 
 
 def source_of(example: Example) -> str:
@@ -95,8 +97,7 @@ def words_of(sentence: str) -> list[str]:
 
 def describe(corpus: Corpus) -> dict[str, Any]:
     """How large a corpus of sentences is, and what the words of each side are like."""
-    vocabulary = corpus.source_vocabulary
-    assert isinstance(vocabulary, SubwordVocabulary)
+    vocabulary = corpus.target_vocabulary  # both sides share it
 
     def side(text_of: Callable[[Example], str]) -> dict[str, Any]:
         seen = word_counts(corpus.train, text_of)
@@ -137,20 +138,19 @@ def word_counts(
     return Counter(word for example in examples for word in words_of(text_of(example)))
 
 
-def errors(
-    outputs: Sequence[str], examples: Sequence[Example], train: Sequence[Example]
-) -> dict[str, Any]:
+def errors(outputs: Sequence[str], corpus: Corpus) -> dict[str, Any]:
     """What is missing in translations, by length, by rarity and by kind of word.
 
     Args:
-        outputs: the translations.
-        examples: what was translated, with its references.
-        train: the examples the model has seen.
+        outputs: the translations of the development part.
+        corpus: what the model has seen, and what was translated.
     """
+    task: Task[Any] = TASKS[corpus.task]
+    examples = corpus.dev
     whole = sacrebleu.BLEU().corpus_score(outputs, [[*map(target_of, examples)]])
-    english = word_counts(train, target_of)
-    german = word_counts(train, source_of)
-    known = [all(map(german.get, words_of(source_of(e)))) for e in examples]
+    targets = word_counts(corpus.train, target_of)
+    sources = word_counts(corpus.train, source_of)
+    known = [all(map(sources.get, words_of(source_of(e)))) for e in examples]
     longer = Counter(
         len(words_of(output)) - len(words_of(target_of(example)))
         for output, example in zip(outputs, examples, strict=True)
@@ -160,7 +160,7 @@ def errors(
         chosen = [n for n, one in enumerate(known) if one is seen]
         if not chosen:
             return {"examples": 0}
-        found = values([outputs[n] for n in chosen], [examples[n] for n in chosen])
+        found = task.score([outputs[n] for n in chosen], [examples[n] for n in chosen])
         return {"examples": len(chosen), **found}
 
     return {
@@ -172,17 +172,17 @@ def errors(
             "reference_words": whole.ref_len,
         },
         "words_too_many": [[n, longer[n]] for n in sorted(longer)],
-        "by_length": by_length(outputs, examples),
+        "by_length": task.by_length(outputs, examples),
         "all_source_words_seen": group(seen=True),
         "some_source_word_never_seen": group(seen=False),
         "by_times_seen": [
             {"from": low, "below": high, **recall(outputs, examples, chosen)}
             for low, high in pairwise(SEEN)
-            for chosen in [lambda word, a=low, b=high: a <= english[word] < b]
+            for chosen in [lambda word, a=low, b=high: a <= targets[word] < b]
         ],
         "by_kind": {
             kind: recall(outputs, examples, members.__contains__)
-            for kind, members in KINDS.items()
+            for kind, members in KINDS[corpus.target_language].items()
         },
     }
 

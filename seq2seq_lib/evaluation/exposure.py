@@ -1,4 +1,4 @@
-"""Chapter 4: what a model says after its own errors, beside what it says after none.
+"""Chapter 4: how often a model errs after its own errors, and how often after none.
 
 In training a decoder reads right symbols, in use its own. To compare the two one needs
 to know which next symbols are right after a prefix that is wrong already. The edit
@@ -17,7 +17,7 @@ from torch import Tensor
 from seq2seq_lib.data.batch import pad
 from seq2seq_lib.data.examples import Example, encode_source
 from seq2seq_lib.data.vocabulary import BOS, EOS, SPECIAL
-from seq2seq_lib.evaluation.decoding import GREEDY, decode, encode_sources
+from seq2seq_lib.evaluation.decoding import GREEDY, best_outputs, encode_sources
 from seq2seq_lib.interface import evaluating
 from seq2seq_lib.metrics import Symbols, edit_distance
 from seq2seq_lib.models.saved import SavedModel
@@ -43,8 +43,8 @@ class PrefixErrors:
 
     @property
     def furthest(self) -> tuple[tuple[int, int], ...]:
-        """The places with the most symbols said."""
-        most = max(said for _, said in self.places)
+        """The places with the most symbols."""
+        most = max(length for _, length in self.places)
         return tuple(place for place in self.places if place[1] == most)
 
 
@@ -56,7 +56,7 @@ def prefix_errors(prefix: Symbols, references: Sequence[Symbols]) -> PrefixError
     beginning (Sabour et al., 2019).
 
     Args:
-        prefix: what was said so far.
+        prefix: the output so far.
         references: every right answer.
 
     Raises:
@@ -69,15 +69,15 @@ def prefix_errors(prefix: Symbols, references: Sequence[Symbols]) -> PrefixError
     if not references:
         raise ValueError("no references: expected at least one right answer.")
     distances = {
-        (number, said): edit_distance(prefix, reference[:said])
+        (number, length): edit_distance(prefix, reference[:length])
         for number, reference in enumerate(references)
-        for said in range(len(reference) + 1)
+        for length in range(len(reference) + 1)
     }
     errors = min(distances.values())
     places = tuple(place for place, d in distances.items() if d == errors)
     right = frozenset(
-        references[number][said] if said < len(references[number]) else END
-        for number, said in places
+        references[number][length] if length < len(references[number]) else END
+        for number, length in places
     )
     return PrefixErrors(errors, places, right)
 
@@ -125,13 +125,13 @@ def exposure(
     >>> a = Vocabulary("a")
     >>> guesses = LookupConfig(source_symbols=5, target_symbols=5).build()
     >>> steps = exposure(
-    ...     SavedModel(guesses, a, a, "doctest"), [Example(("a",), (("a",),))]
+    ...     SavedModel(guesses, a, a, "toy-copy"), [Example(("a",), (("a",),))]
     ... )
     >>> [round(step.wrong, 2) for step in steps[0][:2]]  # one of five is right
     [0.8, 0.6]
     """
-    found = decode(saved, [example.source for example in examples], search=search)
-    outputs = [saved.target_vocabulary.decode(one.best.tokens) for one in found]
+    sources = [example.source for example in examples]
+    outputs = best_outputs(saved, sources, search=search)
     own = wrong_after(saved, examples, outputs, rows=rows)
     repeated = [example for example in examples for _ in example.references]
     references = [y for example in examples for y in example.references]
@@ -144,7 +144,7 @@ def exposure(
                 Step(
                     place.errors,
                     wrong,
-                    fmean(gold[number][said][1] for number, said in place.furthest),
+                    fmean(gold[number][length][1] for number, length in place.furthest),
                 )
                 for place, wrong in walked
             ]

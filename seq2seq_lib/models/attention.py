@@ -14,24 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-
-def check_mask(mask: Tensor, *, queries: int, keys: int) -> None:
-    """Refuse a mask of the wrong kind or shape, without reading its values.
-
-    Raises:
-        ValueError: the mask is not boolean, or its last two axes are not queries (or 1)
-            and keys.
-    """
-    if mask.dtype is not torch.bool:
-        raise ValueError(
-            f"mask has the type {mask.dtype}: expected torch.bool, True = may look. "
-            "Masks of nn.MultiheadAttention mean the opposite: give ~mask."
-        )
-    if mask.dim() < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, queries):
-        raise ValueError(
-            f"mask has the shape {tuple(mask.shape)}: its last two axes should be "
-            f"queries and keys, ({queries}, {keys}) or (1, {keys})."
-        )
+from seq2seq_lib.interface import check_mask
 
 
 def masked_softmax(
@@ -64,7 +47,7 @@ def dot_product_attention(
     equation 1.
 
     Args:
-        query: what is looked for.
+        query: what each output position looks for.
         key: what each source position offers.
         value: what is taken from it.
         mask: ``True`` where a query may look.
@@ -72,18 +55,9 @@ def dot_product_attention(
     Returns:
         the averages and the weights.
     """
-    weights = dot_product_weights(query, key, mask)
-    return weights @ value, weights
-
-
-def dot_product_weights(
-    query: Float[Tensor, "*B T K"],
-    key: Float[Tensor, "*B S K"],
-    mask: Bool[Tensor, "*#B #T S"],
-) -> Float[Tensor, "*B T S"]:
-    """How well each key answers the query: softmax(Q Kᵀ / √K)."""
     scores = query @ key.mT / math.sqrt(query.shape[-1])  # *B T S
-    return masked_softmax(scores, mask)
+    weights = masked_softmax(scores, mask)
+    return weights @ value, weights
 
 
 class ScoreKind(StrEnum):

@@ -12,17 +12,17 @@ from seq2seq_lib.models.recurrent import Pooling, pool
 
 
 class ConvEncoder(Encoder):
-    """Embeds the source and widens each state's view layer by layer.
+    """Embeds the source and widens each state's receptive field layer by layer.
 
-    Each layer adds to x what a convolution sees around it, x + relu(conv(x)).
+    Each layer adds a convolution over neighbouring positions: x + relu(conv(x)).
 
     Args:
         symbols: the size of the source vocabulary.
         width: D, the width of embedding and states.
         layers: how many convolutions.
-        kernel: how many neighbouring positions one convolution sees; odd, so that
+        kernel: how many neighbouring positions one convolution covers; odd, so that
             a position has as many on its left as on its right.
-        summary: how the states become one vector.
+        pooling: how the states become one vector.
         dropout: the share of features dropped after the embedding and each layer.
 
     Raises:
@@ -32,11 +32,11 @@ class ConvEncoder(Encoder):
     def __init__(
         self,
         symbols: int,
-        *,
         width: int,
+        *,
         layers: int = 3,
         kernel: int = 3,
-        summary: Pooling = Pooling.MAXIMUM,
+        pooling: Pooling = Pooling.MAXIMUM,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ConvEncoder(Encoder):
                 f"kernel={kernel} has no middle: use an odd one, such as {kernel + 1}."
             )
         self.width = width
-        self.summary = summary
+        self.pooling = pooling
         self.receptive_field = 1 + layers * (kernel - 1)
         self.embedding = nn.Embedding(symbols, width)
         self.dropout = Dropout(dropout)
@@ -63,4 +63,4 @@ class ConvEncoder(Encoder):
             # padding must look like the zeros beyond the edge
             x = x + self.dropout(convolution(x * real).relu())
         states = x.mT  # B S D
-        return EncoderOutput(states, mask, pool(states, mask, self.summary))
+        return EncoderOutput(states, mask, pool(states, mask, self.pooling))

@@ -16,17 +16,17 @@ LEVELS = 1 << 16
 LOWEST = torch.iinfo(torch.int64).min
 
 
-class Dropout(nn.Module):
+class Dropout(nn.Dropout):
     """Sets a random share of features to 0 in training and scales up the others.
 
     The expectation of every feature stays what it was. Random numbers come from the
     generator in force in this thread (``seeds.drawing_from``), else from PyTorch's.
 
     Args:
-        share: of features dropped, on a CPU to the nearest 1/65,536.
+        p: the share of features dropped, on a CPU to the nearest 1/65,536.
 
     Raises:
-        ValueError: the share is not from 0 to below 1.
+        ValueError: the share is not from 0 to 1.
 
     >>> torch.manual_seed(0) and None
     >>> Dropout(0.5)(torch.ones(8)).unique()
@@ -35,31 +35,22 @@ class Dropout(nn.Module):
     tensor([1., 1., 1.])
     """
 
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        if not 0 <= share < 1:
-            raise ValueError(f"dropout={share}: expected a share from 0 to below 1.")
-        self.share = share
-
     def forward(self, x: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
         """Drop features of x."""
-        if not self.training or not self.share:
+        if not self.training or not self.p:
             return x
         if x.device.type != "cpu":
-            return F.dropout(x, self.share)
-        return x * _mask(x, self.share)
+            return F.dropout(x, self.p)
+        return x * _mask(x, self.p)
 
     def add(
-        self, x: Float[Tensor, "*B"], said: Float[Tensor, "*B"]
+        self, x: Float[Tensor, "*B"], output: Float[Tensor, "*B"]
     ) -> Float[Tensor, "*B"]:
-        """The same as ``x + self(said)``, in one pass where that is possible."""
-        if not self.training or not self.share or x.device.type != "cpu":
-            return x + self.forward(said)
-        return torch.addcmul(x, said, _mask(said, self.share).to(x.dtype))
-
-    def extra_repr(self) -> str:
-        """What ``print(model)`` shows."""
-        return f"share={self.share}"
+        """The same as ``x + self(output)``, in one pass where that is possible."""
+        if not self.training or not self.p or x.device.type != "cpu":
+            dropped: Tensor = self(output)
+            return x + dropped
+        return torch.addcmul(x, output, _mask(output, self.p).to(x.dtype))
 
 
 def _mask(x: Tensor, share: float) -> Tensor:
@@ -72,4 +63,4 @@ def _mask(x: Tensor, share: float) -> Tensor:
     bits = words.view(torch.int16)[:count].view(x.shape)
     mask = torch.empty(x.shape, dtype=x.dtype)
     torch.ge(bits, dropped - LEVELS // 2, out=mask)
-    return mask.mul_(LEVELS / (LEVELS - dropped))
+    return mask.mul_(LEVELS / max(1, LEVELS - dropped))

@@ -22,7 +22,7 @@ from seq2seq_lib.models.saved import SavedModel
 
 
 def ensemble(models: Sequence[SavedModel]) -> SavedModel:
-    """One model that believes the mean of what several believe.
+    """One model whose probabilities are the mean of several models'.
 
     p(y_t | …) = 1/M Σ_m p_m(y_t | …)
 
@@ -47,13 +47,17 @@ def ensemble(models: Sequence[SavedModel]) -> SavedModel:
         _Decoders([saved.model.decoder for saved in models]),
     )
     return SavedModel(
-        together, first.source_vocabulary, first.target_vocabulary, first.split
+        together,
+        first.source_vocabulary,
+        first.target_vocabulary,
+        first.split,
+        task=first.task,
     )
 
 
 @dataclass(frozen=True)
 class _EncoderOutputs(EncoderOutput):
-    """What every encoder handed over; as a memory, it is the first one's."""
+    """The outputs of every encoder; as an encoder output, it is the first one's."""
 
     parts: tuple[EncoderOutput, ...]
 
@@ -90,9 +94,9 @@ class _Decoders(Decoder):
         super().__init__()
         self.decoders: Iterable[Decoder] = nn.ModuleList(decoders)  # type: ignore[assignment]
 
-    def init_state(self, memory: EncoderOutput) -> _States:
-        assert isinstance(memory, _EncoderOutputs)
-        pairs = zip(self.decoders, memory.parts, strict=True)
+    def init_state(self, encoded: EncoderOutput) -> _States:
+        assert isinstance(encoded, _EncoderOutputs)
+        pairs = zip(self.decoders, encoded.parts, strict=True)
         return _States(tuple(decoder.init_state(part) for decoder, part in pairs))
 
     def step(
@@ -100,16 +104,16 @@ class _Decoders(Decoder):
     ) -> tuple[Float[Tensor, "B V"], _States]:
         assert isinstance(state, _States)
         pairs = zip(self.decoders, state.parts, strict=True)
-        said = [decoder.step(token, part) for decoder, part in pairs]
-        return _mean([scores for scores, _ in said]), _States(
-            tuple(after for _, after in said)
+        steps = [decoder.step(token, part) for decoder, part in pairs]
+        return _mean([log_probabilities for log_probabilities, _ in steps]), _States(
+            tuple(after for _, after in steps)
         )
 
     def forward(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
-        assert isinstance(memory, _EncoderOutputs)
-        pairs = zip(self.decoders, memory.parts, strict=True)
+        assert isinstance(encoded, _EncoderOutputs)
+        pairs = zip(self.decoders, encoded.parts, strict=True)
         return _mean([decoder(part, tokens) for decoder, part in pairs])
 
 

@@ -1,8 +1,8 @@
 """Chapter 2: the contract without a network, two tables looked up step by step.
 
-The encoder keeps each letter as it is. The decoder walks along the source, one
-letter per step, and adds two scores: how the letter sounds, and what tends to
-follow the sound it said last.
+The encoder keeps each letter as it is. The decoder moves along the source, one letter
+per step, and adds two scores: how the letter sounds, and what tends to follow the
+sound it generated last.
 
 Axes: B batch, S source, T target, D source symbols, V target symbols, R rows kept.
 """
@@ -46,21 +46,21 @@ class OneHotEncoder(Encoder):
 
 @dataclass(frozen=True)
 class LookupState(DecoderState):
-    """The memory, and how many symbols were said so far."""
+    """The encoded source, and how many symbols were generated so far."""
 
-    memory: EncoderOutput
+    encoded: EncoderOutput
     position: int
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "LookupState":
         """Keep these batch rows, in this order."""
-        return LookupState(self.memory.reorder(rows), self.position)
+        return LookupState(self.encoded.reorder(rows), self.position)
 
 
 class LookupDecoder(Decoder):
-    """Scores the next sound by the letter at hand and by the sound before.
+    """Scores the next sound by the current letter and by the sound before.
 
-    log p(y_t | x, y_<t) = log softmax(letter[x_t] + previous[y_{t-1}]); behind the
-    last letter of the source it goes on reading that last one.
+    log p(y_t | x, y_<t) = log softmax(letter[x_t] + previous[y_{t-1}]); after the
+    last letter of the source it stays at that one.
 
     Args:
         source_symbols: D, the size of the source vocabulary.
@@ -73,36 +73,36 @@ class LookupDecoder(Decoder):
         self.letter = nn.Parameter(torch.zeros(source_symbols, target_symbols))
         self.previous = nn.Parameter(torch.zeros(target_symbols, target_symbols))
 
-    def init_state(self, memory: EncoderOutput) -> LookupState:
+    def init_state(self, encoded: EncoderOutput) -> LookupState:
         """The state before the first step: at the first letter."""
-        return LookupState(memory, position=0)
+        return LookupState(encoded, position=0)
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
     ) -> tuple[Float[Tensor, "B V"], LookupState]:
-        """Look up the letter at hand and the last sound."""
+        """Look up the current letter and the last sound."""
         assert isinstance(state, LookupState)
         positions = torch.full((1,), state.position, device=token.device)
-        log_probabilities = self._look_up(state.memory, token[:, None], positions)
-        return log_probabilities[:, 0], LookupState(state.memory, state.position + 1)
+        log_probabilities = self._look_up(state.encoded, token[:, None], positions)
+        return log_probabilities[:, 0], LookupState(state.encoded, state.position + 1)
 
     def forward(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps at once."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)
-        return self._look_up(memory, tokens, positions)
+        return self._look_up(encoded, tokens, positions)
 
     def _look_up(
         self,
-        memory: EncoderOutput,
+        encoded: EncoderOutput,
         tokens: Int[Tensor, "B T"],
         positions: Int[Tensor, " T"],
     ) -> Float[Tensor, "B T V"]:
-        last = memory.mask.sum(dim=1) - 1
+        last = encoded.mask.sum(dim=1) - 1
         at = torch.minimum(positions, last[:, None])  # B T
-        letters = memory.states.gather(  # B T D
-            1, at[..., None].expand(-1, -1, memory.states.shape[2])
+        letters = encoded.states.gather(  # B T D
+            1, at[..., None].expand(-1, -1, encoded.states.shape[2])
         )
         sounds = letters.to(self.letter.dtype) @ self.letter  # B T V
         return (sounds + self.previous[tokens]).log_softmax(dim=-1)

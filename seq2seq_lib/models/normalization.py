@@ -1,13 +1,17 @@
-"""Chapter 8: normalization of padded sequences.
+"""Chapter 8: normalization of padded sequences, and the residual around a sublayer.
 
 Axes: B batch, T positions, D width. Masks are ``True`` at real positions.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seq2seq_lib.models.dropout import Dropout
 
 
 class NormKind(StrEnum):
@@ -42,35 +46,26 @@ def layer_norm(
     return (x - mean) / (variance + epsilon).sqrt() * weight + bias
 
 
-class Normalization(nn.Module):
-    """One of the kinds, behind one call that knows about padding.
+class LayerNorm(nn.Module):
+    """Normalizes every position over its features: ``layer_norm`` with its weights.
 
     Args:
-        kind: which axis is averaged over.
         width: D.
+        epsilon: keeps the division finite.
     """
 
-    def __init__(self, kind: NormKind, width: int) -> None:
+    def __init__(self, width: int, epsilon: float = 1e-5) -> None:
         super().__init__()
-        self.kind = kind
-        match kind:
-            case NormKind.NONE:
-                self.norm: nn.Module = nn.Identity()
-            case NormKind.BATCH:
-                self.norm = MaskedBatchNorm(width)
-            case NormKind.LAYER:
-                self.norm = nn.LayerNorm(width)
+        self.epsilon = epsilon
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(
         self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None = None
     ) -> Float[Tensor, "*B D"]:
-        """Normalize; without a mask every position is real."""
-        # forward, not a call: hooks would cost as much as the work on a single row
-        if self.kind is NormKind.BATCH:
-            normalized: Tensor = self.norm.forward(x, mask)
-        else:
-            normalized = self.norm.forward(x)
-        return normalized
+        """Normalize; a mask changes nothing, since no position sees another."""
+        # PyTorch's kernel computes layer_norm in one pass
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -100,7 +95,7 @@ class MaskedBatchNorm(nn.Module):
         self.register_buffer("running_variance", torch.ones(width))
 
     def forward(
-        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None
+        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None = None
     ) -> Float[Tensor, "*B D"]:
         """Normalize; padding has no part in the statistics."""
         if self.training:
@@ -125,3 +120,65 @@ class MaskedBatchNorm(nn.Module):
             unbiased = variance * count / (count - 1).clamp(min=1)
             self.running_variance.lerp_(unbiased, self.momentum)
         return mean, variance
+
+
+class NoNorm(nn.Module):
+    """Leaves everything as it is."""
+
+    def forward(
+        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None = None
+    ) -> Float[Tensor, "*B D"]:
+        """The input."""
+        return x
+
+
+def make_norm(kind: NormKind, width: int) -> LayerNorm | MaskedBatchNorm | NoNorm:
+    """A fresh normalization of this kind; each is called with x and a mask."""
+    match kind:
+        case NormKind.NONE:
+            return NoNorm()
+        case NormKind.BATCH:
+            return MaskedBatchNorm(width)
+        case NormKind.LAYER:
+            return LayerNorm(width)
+
+
+class Residual(nn.Module):
+    """Adds a sublayer's output to its input, and normalizes before or after.
+
+    Pre-norm: x + f(norm(x)). Post-norm: norm(x + f(x)). Features of f's output are
+    dropped in training.
+
+    Args:
+        width: D.
+        order: normalize before or after.
+        norm: which normalization.
+        dropout: the share of features dropped from f's output.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        order: NormOrder = NormOrder.PRE,
+        norm: NormKind = NormKind.LAYER,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.order = order
+        self.norm = make_norm(norm, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "*B D"],
+        sublayer: Callable[[Tensor], Tensor],
+        mask: Bool[Tensor, "*B"] | None = None,
+    ) -> Float[Tensor, "*B D"]:
+        """The sum, for a sublayer f that keeps the shape of its input."""
+        # forward, not a call: in a decoding step, looking for hooks takes as long
+        norm = self.norm.forward
+        add = self.dropout.add if self.training else torch.add
+        if self.order is NormOrder.PRE:
+            return add(x, sublayer(norm(x, mask)))
+        return norm(add(x, sublayer(x)), mask)

@@ -1,4 +1,4 @@
-"""Chapter 9: telling attention where a symbol stands.
+"""Chapter 9: telling attention at which position a symbol is.
 
 Axes: B batch, T positions, D width, H heads, K width of one head.
 """
@@ -58,25 +58,53 @@ def shift_matrix(distance: int, width: int) -> Float[Tensor, "D D"]:
     return matrix.to(torch.get_default_dtype())
 
 
-class Positions(nn.Module):
-    """Adds to each embedding what tells its position; for rotary positions nothing.
+class NoPositions(nn.Module):
+    """Adds nothing, where positions are not told or attention rotates by them."""
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, start: int = 0
+    ) -> Float[Tensor, "B T D"]:
+        """The embeddings."""
+        return x
+
+
+class Sinusoids(nn.Module):
+    """Adds sines and cosines of its position to every embedding.
 
     Args:
-        kind: how a position is told.
         width: D.
-        longest: how many positions a learned table has.
+        longest: how many positions are kept ready; more are computed when needed.
     """
 
     table: Tensor
 
-    def __init__(self, kind: PositionKind, width: int, *, longest: int) -> None:
+    def __init__(self, width: int, longest: int = 256) -> None:
         super().__init__()
-        self.kind = kind
-        if kind is PositionKind.SINUSOIDAL:
-            table = sinusoids(longest, width)
-            self.register_buffer("table", table, persistent=False)
-        elif kind is PositionKind.LEARNED:
-            self.table = nn.Parameter(torch.randn(longest, width) / math.sqrt(width))
+        self.register_buffer("table", sinusoids(longest, width), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, start: int = 0
+    ) -> Float[Tensor, "B T D"]:
+        """Add the positions from ``start`` on."""
+        end = start + x.shape[1]
+        if end > len(self.table):
+            # grown in a search, the table must still serve training
+            with torch.inference_mode(mode=False):
+                self.table = sinusoids(2 * end, x.shape[2]).to(self.table)
+        return x + self.table[start:end]
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learned vector to every embedding, one for each position.
+
+    Args:
+        width: D.
+        longest: how many positions the table has.
+    """
+
+    def __init__(self, width: int, longest: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(longest, width) / math.sqrt(width))
 
     def forward(
         self, x: Float[Tensor, "B T D"], *, start: int = 0
@@ -84,55 +112,93 @@ class Positions(nn.Module):
         """Add the positions from ``start`` on.
 
         Raises:
-            ValueError: a learned table has no such position.
+            ValueError: the table has no such position.
         """
-        if self.kind in (PositionKind.NONE, PositionKind.ROTARY):
-            return x
         end = start + x.shape[1]
         if end > len(self.table):
-            if self.kind is PositionKind.LEARNED:
-                raise ValueError(
-                    f"position {end - 1} was never learned: this table has "
-                    f"{len(self.table)} positions. Build the model with longest={end} "
-                    "or more, shorten the sequence, or use sinusoidal positions."
-                )
-            with torch.inference_mode(False):  # a search may need it, training later
-                self.table = sinusoids(2 * end, x.shape[2]).to(self.table)
+            raise ValueError(
+                f"position {end - 1} was never learned: this table has "
+                f"{len(self.table)} positions. Build the model with longest={end} "
+                "or more, shorten the sequence, or use sinusoidal positions."
+            )
         return x + self.table[start:end]
 
 
-class Rotary(nn.Module):
-    """Turns queries and keys by an angle that grows with their position.
+def make_positions(
+    kind: PositionKind, width: int, longest: int
+) -> NoPositions | Sinusoids | LearnedPositions:
+    """What is added to embeddings for positions of this kind.
 
-    Each pair of features turns by i ω_j, so that the product of a query at i with a
-    key at j depends on i − j only (Su et al., 2021).
+    Args:
+        kind: how a position is told.
+        width: D.
+        longest: how many positions a table has.
+    """
+    match kind:
+        case PositionKind.NONE | PositionKind.ROTARY:
+            return NoPositions()
+        case PositionKind.SINUSOIDAL:
+            return Sinusoids(width, longest)
+        case PositionKind.LEARNED:
+            return LearnedPositions(width, longest)
+
+
+def rotate(x: Float[Tensor, "*B T K"], start: int = 0) -> Float[Tensor, "*B T K"]:
+    """Turn every pair of features by an angle that grows with the position.
+
+    The pair (a, b) at position i becomes (a cos iω − b sin iω, a sin iω + b cos iω), so
+    that the product of a query at i with a key at j depends on i − j only (Su et al.,
+    2021).
+
+    Args:
+        x: queries or keys.
+        start: the position of the first.
+
+    >>> rotate(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+    tensor([[1.0000, 0.0000],
+            [0.5403, 0.8415]])
+    """
+    end, width = start + x.shape[-2], x.shape[-1]
+    table = sinusoids(end, width)[start:].to(x)
+    return _turn(x, table[:, 0::2], table[:, 1::2])
+
+
+def _turn(
+    x: Float[Tensor, "*B T K"],
+    sine: Float[Tensor, "T half"],
+    cosine: Float[Tensor, "T half"],
+) -> Float[Tensor, "*B T K"]:
+    first, second = x[..., 0::2], x[..., 1::2]  # *B T K/2
+    turned = (first * cosine - second * sine, first * sine + second * cosine)
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
+class Rotary(nn.Module):
+    """The function ``rotate`` with a table of its sines and cosines.
 
     Args:
         width: K, the width of one head.
-        longest: how many angles are kept ready; more are computed when needed.
+        longest: how many positions are kept ready; more are computed when needed.
     """
 
     sine: Tensor
     cosine: Tensor
 
-    def __init__(self, width: int, *, longest: int = 256) -> None:
+    def __init__(self, width: int, longest: int = 256) -> None:
         super().__init__()
-        self._fill(longest, width, None)
+        self._keep(sinusoids(longest, width))
 
-    def _fill(self, length: int, width: int, like: Tensor | None) -> None:
-        table = sinusoids(length, width).view(length, width // 2, 2)
-        table = table if like is None else table.to(like)
-        self.register_buffer("sine", table[..., 0].contiguous(), persistent=False)
-        self.register_buffer("cosine", table[..., 1].contiguous(), persistent=False)
+    def _keep(self, table: Float[Tensor, "T K"]) -> None:
+        for name, part in (("sine", table[:, 0::2]), ("cosine", table[:, 1::2])):
+            self.register_buffer(name, part.contiguous(), persistent=False)
 
     def forward(
         self, x: Float[Tensor, "B H T K"], *, start: int = 0
     ) -> Float[Tensor, "B H T K"]:
-        """Turn the positions from ``start`` on by their angles."""
+        """Rotate the positions from ``start`` on."""
         end = start + x.shape[2]
         if end > len(self.sine):
-            self._fill(2 * end, x.shape[3], self.sine)
-        sine, cosine = self.sine[start:end], self.cosine[start:end]  # T K/2
-        first, second = x[..., 0::2], x[..., 1::2]  # B H T K/2
-        turned = (first * cosine - second * sine, first * sine + second * cosine)
-        return torch.stack(turned, dim=-1).flatten(-2)
+            # grown in a search, the table must still serve training
+            with torch.inference_mode(mode=False):
+                self._keep(sinusoids(2 * end, x.shape[3]).to(self.sine))
+        return _turn(x, self.sine[start:end], self.cosine[start:end])

@@ -35,7 +35,7 @@ class Pooling(StrEnum):
 
 
 class Cell(nn.Module, ABC):
-    """One step of a recurrence; the first entry of its state is what it shows.
+    """One step of a recurrence; the first entry of its state is its output.
 
     Args:
         inputs: E, the width of the input.
@@ -79,7 +79,7 @@ class RNNCell(Cell):
 
 
 class LSTMCell(Cell):
-    """Gates decide what the cell forgets, takes in, and shows.
+    """Gates decide what the cell forgets, takes in, and outputs.
 
     c' = f ∘ c + i ∘ g and h' = o ∘ tanh(c'), where the input, forget and output gates
     i, f, o are sigmoids and the candidate g a tanh of W x + b + U h + c.
@@ -89,7 +89,7 @@ class LSTMCell(Cell):
     parts = 2
 
     def forward(self, x: Float[Tensor, "B E"], state: CellState) -> CellState:
-        """The next state: what is shown, and the cell."""
+        """The next state: the hidden state, which is the output, and the cell."""
         hidden, cell = state
         i, f, g, o = (self.input(x) + self.recurrent(hidden)).chunk(4, dim=-1)
         cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
@@ -119,10 +119,10 @@ class GRUCell(Cell):
 def unroll(
     cell: Cell, inputs: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]
 ) -> tuple[Float[Tensor, "B S D"], CellState]:
-    """Run a cell along a padded batch; at padding the state stands still.
+    """Run a cell along a padded batch; at padding the state does not change.
 
     Returns:
-        what the cell shows at every position, and its last state.
+        the cell's output at every position, and its last state.
 
     >>> cell = GRUCell(inputs=3, width=2)
     >>> mask = torch.tensor([[True, True, False]])
@@ -131,20 +131,20 @@ def unroll(
     True
     """
     state = cell.start(inputs[:, 0])
-    shown = []
+    outputs = []
     for x, real in zip(inputs.unbind(1), mask.unbind(1), strict=True):
         state = tuple(
             torch.where(real[:, None], new, old)
             for new, old in zip(cell(x, state), state, strict=True)
         )
-        shown.append(state[0])
-    return torch.stack(shown, dim=1), state
+        outputs.append(state[0])
+    return torch.stack(outputs, dim=1), state
 
 
 def reverse_padded(
     x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]
 ) -> Float[Tensor, "B S D"]:
-    """Turn the real part of every row around and leave its padding at the end.
+    """Reverse the real part of every row and leave its padding at the end.
 
     >>> x = torch.tensor([[1.0, 2.0, 3.0, 0.0]])[..., None]
     >>> reverse_padded(x, x[..., 0] != 0).flatten().tolist()
@@ -157,11 +157,11 @@ def reverse_padded(
 
 
 class Recurrent(nn.Module):
-    """Layers of PyTorch's recurrence that padding cannot touch.
+    """Layers of PyTorch's recurrence whose states do not depend on padding.
 
-    Padding stands at the end, so a left-to-right pass meets it only when the real
-    symbols are done. A right-to-left pass reads each row turned around, for the same
-    reason. Nothing has to be packed, and no length has to leave the device.
+    Padding is at the end, so a left-to-right pass reads it only after the real symbols.
+    A right-to-left pass reads each row reversed, for the same reason. Nothing has to be
+    packed, and no length has to leave the device.
 
     Args:
         kind: which recurrence.
@@ -208,8 +208,8 @@ class Recurrent(nn.Module):
             forwards, *backwards = layer.children()
             outputs = [forwards(x)[0]]
             for recurrence in backwards:
-                turned, _ = recurrence(reverse_padded(x, mask))
-                outputs.append(reverse_padded(turned, mask))
+                reversed_outputs, _ = recurrence(reverse_padded(x, mask))
+                outputs.append(reverse_padded(reversed_outputs, mask))
             x = torch.cat(outputs, dim=-1)  # B S D
         return x
 
@@ -238,8 +238,7 @@ def pool(
     the right-to-left half of a bidirectional encoder the first.
     """
     if how is Pooling.MEAN:
-        total = (states * mask[..., None]).sum(dim=1)
-        return total / mask.sum(dim=1, keepdim=True)
+        return EncoderOutput.averaged(states, mask).summary
     if how is Pooling.MAXIMUM:
         return states.masked_fill(~mask[..., None], -torch.inf).amax(dim=1)
     last = (mask.sum(dim=1) - 1)[:, None, None].expand(-1, 1, states.shape[2])
@@ -259,25 +258,25 @@ class RNNEncoder(Encoder):
         kind: which recurrence.
         layers: how many layers.
         bidirectional: read in both directions, each with half the width.
-        summary: how the states become one vector.
+        pooling: how the states become one vector.
         dropout: the share of features dropped after the embedding and between layers.
     """
 
     def __init__(
         self,
         symbols: int,
-        *,
         width: int,
+        *,
         kind: CellKind = CellKind.GRU,
         layers: int = 1,
         bidirectional: bool = True,
-        summary: Pooling = Pooling.LAST,
+        pooling: Pooling = Pooling.LAST,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.width = width
         self.bidirectional = bidirectional
-        self.summary = summary
+        self.pooling = pooling
         self.embedding = nn.Embedding(symbols, width)
         self.dropout = Dropout(dropout)
         self.recurrent = Recurrent(
@@ -295,5 +294,5 @@ class RNNEncoder(Encoder):
         """Encode the source."""
         embedded = self.dropout(self.embedding(source))  # B S D
         states = self.recurrent(embedded, mask)
-        summary = pool(states, mask, self.summary, bidirectional=self.bidirectional)
+        summary = pool(states, mask, self.pooling, bidirectional=self.bidirectional)
         return EncoderOutput(states, mask, summary)

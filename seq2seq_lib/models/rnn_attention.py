@@ -1,7 +1,7 @@
-"""Chapter 6: the recurrent decoder that looks back at every source position.
+"""Chapter 6: the recurrent decoder that attends to every source position.
 
-Axes: B batch, S source, T target, D width, M width of the memory, A width of prepared
-keys, F = D + M features the output sees, V vocabulary, L layers, R rows kept.
+Axes: B batch, S source, T target, D width, M width of the encoder, A width of prepared
+keys, F = D + M features of the output layer, V vocabulary, L layers, R rows kept.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from seq2seq_lib.models.rnn_seq2seq import Bridge, RNNSeq2SeqConfig, advance
 
 @dataclass(frozen=True)
 class AttentionState(DecoderState):
-    """The recurrence's state, and the source as the decoder looks at it."""
+    """The recurrence's state, with keys, values and mask of the source."""
 
     parts: tuple[Float[Tensor, "L B D"], ...]
     keys: Float[Tensor, "B S A"]
@@ -35,18 +35,19 @@ class AttentionState(DecoderState):
 
 
 class AttentionDecoder(Decoder):
-    """A recurrence that chooses at every step where to look (Bahdanau et al., 2015).
+    """A recurrence that attends to the source at every step (Bahdanau et al., 2015).
 
     With the state s before the step, weights = softmax(score(s, keys)), the context is
-    the weighted average of the memory's states, and the recurrence reads the last
-    symbol together with the context. The output sees the new state and the context;
-    the paper adds the last symbol there and a maxout layer, which we leave out.
+    the weighted average of the encoder's states, and the recurrence reads the last
+    symbol together with the context. The output layer reads the new state and the
+    context; the paper adds the last symbol there and a maxout layer, which we leave
+    out.
 
     Args:
         symbols: V, the size of the target vocabulary.
-        encoder_width: M, the width of the memory.
         width: D, the width of embedding and state.
-        scores: how states are compared with the memory.
+        encoder_width: M, the width of the encoder's states, if it is not D.
+        scores: how the state is compared with the encoder's states.
         kind: which recurrence.
         layers: L, how many layers.
         dropout: the share of features dropped before and after the recurrence.
@@ -55,16 +56,16 @@ class AttentionDecoder(Decoder):
     def __init__(
         self,
         symbols: int,
-        *,
-        encoder_width: int,
         width: int,
+        *,
+        encoder_width: int | None = None,
         scores: ScoreKind = ScoreKind.ADDITIVE,
         kind: CellKind = CellKind.GRU,
         layers: int = 1,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.encoder_width = encoder_width
+        self.encoder_width = encoder_width = encoder_width or width
         self.embedding = nn.Embedding(symbols, width)
         self.bridge = Bridge(encoder_width, kind=kind, layers=layers, width=width)
         self.scores = make_scores(scores, query_width=width, key_width=encoder_width)
@@ -78,45 +79,45 @@ class AttentionDecoder(Decoder):
         )
         self.output = nn.Linear(width + encoder_width, symbols)
 
-    def init_state(self, memory: EncoderOutput) -> AttentionState:
+    def init_state(self, encoded: EncoderOutput) -> AttentionState:
         """Start from the summary, and prepare the keys once for all steps."""
         return AttentionState(
-            self.bridge(memory.summary),
-            self.scores.prepare(memory.states),
-            memory.states,
-            memory.mask,
+            self.bridge(encoded.summary),
+            self.scores.prepare(encoded.states),
+            encoded.states,
+            encoded.mask,
         )
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
     ) -> tuple[Float[Tensor, "B V"], AttentionState]:
-        """Look, read the last symbol, and score the next."""
+        """Attend, read the last symbol, and score the next."""
         assert isinstance(state, AttentionState)
         embedded = self.dropout(self.embedding(token))
-        features, _, state = self._look_and_advance(embedded, state)
+        features, _, state = self._attend_and_advance(embedded, state)
         return self._score(features), state
 
     def forward(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
-        """Step by step, since where to look depends on the state before."""
-        features, _ = self._walk(memory, tokens)
+        """Step by step, since the weights depend on the state before."""
+        features, _ = self._unroll(encoded, tokens)
         return self._score(features)
 
     def attention(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"]:
-        """How strongly each step looked at each source position."""
-        _, weights = self._walk(memory, tokens)
+        """The attention weights of every step."""
+        _, weights = self._unroll(encoded, tokens)
         return weights
 
-    def _walk(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+    def _unroll(
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B T F"], Float[Tensor, "B T S"]]:
-        state = self.init_state(memory)
+        state = self.init_state(encoded)
         steps = []
         for embedded in self.dropout(self.embedding(tokens)).unbind(1):
-            features, weights, state = self._look_and_advance(embedded, state)
+            features, weights, state = self._attend_and_advance(embedded, state)
             steps.append((features, weights))
         features, weights = (
             torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)
@@ -124,15 +125,15 @@ class AttentionDecoder(Decoder):
         return features, weights
 
     def _score(self, features: Float[Tensor, "*B F"]) -> Float[Tensor, "*B V"]:
-        scores: Tensor = self.output(self.dropout(features))
-        return scores.log_softmax(dim=-1)
+        logits: Tensor = self.output(self.dropout(features))
+        return logits.log_softmax(dim=-1)
 
-    def _look_and_advance(
+    def _attend_and_advance(
         self, embedded: Float[Tensor, "B D"], state: AttentionState
     ) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B S"], AttentionState]:
         query = state.parts[0][-1][:, None]  # B 1 D, the top layer
         scores = self.scores.compare(query, state.keys)[:, 0]  # B S
-        # no check for hidden rows here: a batch has none, and looking would stall a GPU
+        # every row has real keys; a check would stall a GPU
         weights = scores.masked_fill(~state.mask, -torch.inf).softmax(dim=-1)
         context = (weights[:, None] @ state.values)[:, 0]  # B M
         inputs = torch.cat([embedded, context], dim=-1)[:, None]
@@ -152,8 +153,7 @@ class RNNAttentionConfig(RNNSeq2SeqConfig):
         """A fresh decoder alone."""
         return AttentionDecoder(
             self.target_symbols,
-            encoder_width=self.width,
-            width=self.width,
+            self.width,
             scores=self.scores,
             kind=self.cell,
             layers=self.layers,

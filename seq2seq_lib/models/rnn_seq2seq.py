@@ -1,6 +1,6 @@
-"""Chapter 4: the recurrent decoder, started from one vector.
+"""Chapter 4: the recurrent decoder that starts from one vector.
 
-Axes: B batch, S source, T target, E input width, D width, M width of the memory,
+Axes: B batch, S source, T target, E input width, D width, M width of the encoder,
 V vocabulary, L layers, R rows kept.
 """
 
@@ -78,12 +78,12 @@ def advance(
 class RNNDecoder(Decoder):
     """A recurrence whose first state is made from the source's summary.
 
-    All it ever learns about the source is that one vector.
+    That one vector is all it knows of the source.
 
     Args:
         symbols: V, the size of the target vocabulary.
-        encoder_width: the width of the memory's summary.
         width: D, the width of embedding and state.
+        encoder_width: M, the width of the summary, if it is not D.
         kind: which recurrence.
         layers: L, how many layers.
         dropout: the share of features dropped before and after the recurrence.
@@ -92,17 +92,17 @@ class RNNDecoder(Decoder):
     def __init__(
         self,
         symbols: int,
-        *,
-        encoder_width: int,
         width: int,
+        *,
+        encoder_width: int | None = None,
         kind: CellKind = CellKind.GRU,
         layers: int = 1,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.encoder_width = encoder_width
+        self.encoder_width = encoder_width or width
         self.embedding = nn.Embedding(symbols, width)
-        self.bridge = Bridge(encoder_width, kind=kind, layers=layers, width=width)
+        self.bridge = Bridge(self.encoder_width, kind=kind, layers=layers, width=width)
         self.dropout = Dropout(dropout)
         self.recurrence = torch_recurrence(
             kind,
@@ -113,9 +113,9 @@ class RNNDecoder(Decoder):
         )
         self.output = nn.Linear(width, symbols)
 
-    def init_state(self, memory: EncoderOutput) -> RNNState:
+    def init_state(self, encoded: EncoderOutput) -> RNNState:
         """Turn the summary into the first hidden state."""
-        return RNNState(self.bridge(memory.summary))
+        return RNNState(self.bridge(encoded.summary))
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
@@ -126,10 +126,10 @@ class RNNDecoder(Decoder):
         return log_probabilities[:, 0], state
 
     def forward(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """All steps in one call of the recurrence."""
-        log_probabilities, _ = self._run(tokens, self.init_state(memory))
+        log_probabilities, _ = self._run(tokens, self.init_state(encoded))
         return log_probabilities
 
     def _run(
@@ -137,12 +137,12 @@ class RNNDecoder(Decoder):
     ) -> tuple[Float[Tensor, "B T V"], RNNState]:
         embedded = self.dropout(self.embedding(tokens))  # B T D
         hidden, parts = advance(self.recurrence, embedded, state.parts)
-        scores = self.output(self.dropout(hidden))  # B T V
-        return scores.log_softmax(dim=-1), RNNState(parts)
+        logits = self.output(self.dropout(hidden))  # B T V
+        return logits.log_softmax(dim=-1), RNNState(parts)
 
 
 class EncoderKind(StrEnum):
-    """What reads the source."""
+    """Which network encodes the source."""
 
     RECURRENT = "recurrent"
     CONVOLUTIONAL = "convolutional"
@@ -157,19 +157,18 @@ class RNNSeq2SeqConfig(SymbolsConfig):
     cell: CellKind = CellKind.GRU
     encoder: EncoderKind = EncoderKind.RECURRENT
     bidirectional: bool = True
-    summary: Pooling = Pooling.LAST
+    pooling: Pooling = Pooling.LAST
     dropout: float = 0.1
 
-    def build(self) -> EncoderDecoder:
+    def build(self) -> "Seq2Seq":
         """A fresh model of these sizes."""
-        return EncoderDecoder(self.build_encoder(), self.build_decoder(), config=self)
+        return Seq2Seq(self)
 
     def build_decoder(self) -> Decoder:
         """A fresh decoder alone."""
         return RNNDecoder(
             self.target_symbols,
-            encoder_width=self.width,
-            width=self.width,
+            self.width,
             kind=self.cell,
             layers=self.layers,
             dropout=self.dropout,
@@ -180,17 +179,31 @@ class RNNSeq2SeqConfig(SymbolsConfig):
         if self.encoder is EncoderKind.CONVOLUTIONAL:
             return ConvEncoder(
                 self.source_symbols,
-                width=self.width,
+                self.width,
                 layers=self.layers,
-                summary=self.summary,
+                pooling=self.pooling,
                 dropout=self.dropout,
             )
         return RNNEncoder(
             self.source_symbols,
-            width=self.width,
+            self.width,
             kind=self.cell,
             layers=self.layers,
             bidirectional=self.bidirectional,
-            summary=self.summary,
+            pooling=self.pooling,
             dropout=self.dropout,
         )
+
+
+class Seq2Seq(EncoderDecoder):
+    """An encoder and a recurrent decoder of the same width.
+
+    Sutskever et al. (2014); with ``RNNAttentionConfig`` the decoder attends to the
+    source (Bahdanau et al., 2015).
+
+    Args:
+        config: the model's sizes and choices.
+    """
+
+    def __init__(self, config: RNNSeq2SeqConfig) -> None:
+        super().__init__(config.build_encoder(), config.build_decoder(), config=config)

@@ -1,13 +1,13 @@
 """Chapter 4: models on disk, as tensors and text; loading one executes nothing.
 
 A file holds the weights in the safetensors format and, in its header, the
-configuration that rebuilds the model, both vocabularies, and the name of the split
-it was trained on.
+configuration that rebuilds the model, both vocabularies, the task, and the name of the
+split it was trained on.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import safetensors
@@ -15,12 +15,16 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from seq2seq_lib.data.corpora import CorpusName
+from seq2seq_lib.data.examples import TaskName
+from seq2seq_lib.data.frames import KIND as FRAMES
 from seq2seq_lib.data.frames import Frames
-from seq2seq_lib.data.subwords import read_source, read_vocabulary
+from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.device import best_device
 from seq2seq_lib.files import write_whole
-from seq2seq_lib.interface import EncoderDecoder, ModelConfig, lay_out_for_decoding
+from seq2seq_lib.interface import EncoderDecoder, ModelConfig
+from seq2seq_lib.models.fast import lay_out_for_decoding
 
 MODEL_FORMAT = "seq2seq_lib model 1"
 HEADER = "seq2seq_lib"
@@ -35,12 +39,32 @@ class SavedModel:
         source_vocabulary: numbers its sources, or knows the size of their frames.
         target_vocabulary: numbers its targets.
         split: the name of the data split it was trained on.
+        task: what it was trained for; that of the split, if it is one of the library.
+
+    Raises:
+        ValueError: the split is not one of the library, and no task is given.
     """
 
     model: EncoderDecoder
     source_vocabulary: Vocabulary | Frames
     target_vocabulary: Vocabulary
     split: str
+    # that of the split is filled in below
+    task: TaskName = field(default=None, kw_only=True)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if not self.task:
+            object.__setattr__(self, "task", _task_of_split(self.split))
+
+
+def _task_of_split(split: str) -> TaskName:
+    if split not in list(CorpusName):
+        raise ValueError(
+            f"the split {split!r} is not one of the library, so the task must be given,"
+            f" one of {', '.join(TaskName)}: SavedModel(…, task=TaskName.…), or "
+            "load_model(path, task=TaskName.…)."
+        )
+    return CorpusName(split).task
 
 
 def source_symbols(saved: SavedModel) -> Vocabulary:
@@ -76,16 +100,23 @@ def save_model(path: Path | str, saved: SavedModel) -> None:
         "source_vocabulary": saved.source_vocabulary.to_json(),
         "target_vocabulary": saved.target_vocabulary.to_json(),
         "split": saved.split,
+        "task": saved.task.value,
     }
     write_tensors(Path(path), weights_of(saved.model), header)
 
 
-def load_model(path: Path | str, *, device: torch.device | None = None) -> SavedModel:
+def load_model(
+    path: Path | str,
+    *,
+    device: torch.device | None = None,
+    task: TaskName | None = None,
+) -> SavedModel:
     """Rebuild a model from its file, ready to be used.
 
     Args:
         path: what ``save_model`` wrote.
-        device: where the weights shall be; the fastest there is, if not said.
+        device: where the weights shall be; the fastest there is by default.
+        task: only for a file that does not say it, of a split of your own.
 
     Raises:
         ValueError: the file is damaged, is not one of ours, or could run code.
@@ -100,7 +131,31 @@ def load_model(path: Path | str, *, device: torch.device | None = None) -> Saved
         read_source(header["source_vocabulary"]),
         read_vocabulary(header["target_vocabulary"]),
         header["split"],
+        task=TaskName(header["task"])
+        if "task" in header
+        else task or _task_of_split(header["split"]),
     )
+
+
+def read_source(text: str) -> Vocabulary | Frames:
+    """Rebuild what says how a model reads its sources, from its JSON text.
+
+    Raises:
+        ValueError: the text holds nothing of the kind.
+    """
+    if f'"kind": "{FRAMES}"' in text:
+        return Frames(json.loads(text)["features"])
+    return read_vocabulary(text)
+
+
+def read_vocabulary(text: str) -> Vocabulary:
+    """Rebuild a vocabulary of either kind from its JSON text.
+
+    Raises:
+        ValueError: the text holds none.
+    """
+    kind = SubwordVocabulary if text.lstrip().startswith("{") else Vocabulary
+    return kind.from_json(text)
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """Chapter 7: an encoder of nothing but self-attention, under chapter 6's decoder.
 
-It has no idea of order: whatever the positions of the letters, it sees the same bag.
-Chapter 9 mends that.
+It does not know the order: a word and its letters shuffled give the same states.
+Chapter 9 adds positions.
 
 Axes: B batch, S source, D width.
 """
@@ -14,30 +14,29 @@ from torch import Tensor, nn
 from seq2seq_lib.interface import Encoder, EncoderDecoder, EncoderOutput, SymbolsConfig
 from seq2seq_lib.models.attention import ScoreKind
 from seq2seq_lib.models.dropout import Dropout
-from seq2seq_lib.models.multi_head import SelfAttention
-from seq2seq_lib.models.recurrent import Pooling, pool
+from seq2seq_lib.models.multi_head import MultiHeadAttention
 from seq2seq_lib.models.rnn_attention import AttentionDecoder
 
 
 class SelfAttentionEncoder(Encoder):
-    """Embeds the source and adds to each symbol what it sees in the others.
+    """Embeds the source and adds to each symbol what it attends to in the others.
 
-    Each layer computes x + attention(x); normalization, positions and feed-forward
+    Each layer computes x + attention(x, x); normalization, positions and feed-forward
     networks come in later chapters.
 
     Args:
         symbols: the size of the source vocabulary.
         width: D.
         heads: a divisor of the width.
-        layers: how many times the positions look at each other.
+        layers: how many layers of attention.
         dropout: the share of features dropped after the embedding and each layer.
     """
 
     def __init__(
         self,
         symbols: int,
-        *,
         width: int,
+        *,
         heads: int = 4,
         layers: int = 1,
         dropout: float = 0.0,
@@ -46,7 +45,9 @@ class SelfAttentionEncoder(Encoder):
         self.width = width
         self.embedding = nn.Embedding(symbols, width)
         self.dropout = Dropout(dropout)
-        self.layers = nn.ModuleList(SelfAttention(width, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            MultiHeadAttention(width, heads) for _ in range(layers)
+        )
 
     def forward(
         self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
@@ -54,9 +55,9 @@ class SelfAttentionEncoder(Encoder):
         """Encode the source; the summary is the mean of its states."""
         x = self.dropout(self.embedding(source))  # B S D
         for layer in self.layers:
-            seen, _ = layer(x, mask[:, None])
-            x = x + self.dropout(seen)
-        return EncoderOutput(x, mask, pool(x, mask, Pooling.MEAN))
+            mixed, _ = layer(x, x, mask[:, None])
+            x = x + self.dropout(mixed)
+        return EncoderOutput.averaged(x, mask)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +74,14 @@ class SelfAttentionConfig(SymbolsConfig):
         """A fresh model of these sizes."""
         encoder = SelfAttentionEncoder(
             self.source_symbols,
-            width=self.width,
+            self.width,
             heads=self.heads,
             layers=self.layers,
             dropout=self.dropout,
         )
         decoder = AttentionDecoder(
             self.target_symbols,
-            encoder_width=self.width,
-            width=self.width,
+            self.width,
             scores=self.scores,
             dropout=self.dropout,
         )

@@ -9,15 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seq2seq_lib.interface import EncoderDecoder
-from seq2seq_lib.models.multi_head import CrossAttention, MultiHead, SelfAttention
+from seq2seq_lib.models.multi_head import MultiHeadAttention
 from seq2seq_lib.models.normalization import NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind
-from seq2seq_lib.models.transformer import (
-    TransformerConfig,
-    TransformerDecoder,
-    TransformerEncoder,
-)
-from seq2seq_lib.models.transformer_blocks import DecoderBlock, EncoderBlock, Residual
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_blocks import FeedForward
+from seq2seq_lib.models.transformer_stacks import TransformerDecoder, TransformerEncoder
 
 
 def to_torch(model: EncoderDecoder) -> nn.Transformer:
@@ -128,19 +125,18 @@ def _pairs(
         )
     for block, layer in zip(encoder.blocks, theirs.encoder.layers, strict=True):
         yield from _attention(block.attention, layer.self_attn)
-        yield from _norm(block.attention_residual, layer.norm1)
-        yield from _feed_forward(block, layer)
-        yield from _norm(block.feed_forward_residual, layer.norm2)
-    for number, layer in enumerate(theirs.decoder.layers):
-        said = decoder.blocks[number]
-        yield from _attention(said.attention, layer.self_attn)
-        yield from _norm(said.attention_residual, layer.norm1)
-        yield from _attention(said.cross, layer.multihead_attn)
-        yield from _norm(said.cross_residual, layer.norm2)
-        yield from _feed_forward(said, layer)
-        yield from _norm(said.feed_forward_residual, layer.norm3)
-    yield from _linear(encoder.norm.norm, theirs.encoder.norm)
-    yield from _linear(decoder.norm.norm, theirs.decoder.norm)
+        yield from _linear(block.attention_residual.norm, layer.norm1)
+        yield from _feed_forward(block.feed_forward, layer)
+        yield from _linear(block.feed_forward_residual.norm, layer.norm2)
+    for last, layer in zip(decoder.blocks, theirs.decoder.layers, strict=True):
+        yield from _attention(last.attention, layer.self_attn)
+        yield from _linear(last.attention_residual.norm, layer.norm1)
+        yield from _attention(last.cross, layer.multihead_attn)
+        yield from _linear(last.cross_residual.norm, layer.norm2)
+        yield from _feed_forward(last.feed_forward, layer)
+        yield from _linear(last.feed_forward_residual.norm, layer.norm3)
+    yield from _linear(encoder.norm, theirs.encoder.norm)
+    yield from _linear(decoder.norm, theirs.decoder.norm)
 
 
 def _linear(ours: nn.Module, theirs: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
@@ -148,27 +144,17 @@ def _linear(ours: nn.Module, theirs: nn.Module) -> Iterator[tuple[Tensor, Tensor
         yield getattr(ours, name), getattr(theirs, name)
 
 
-def _feed_forward(
-    ours: EncoderBlock | DecoderBlock, theirs: Any
+def _feed_forward(ours: FeedForward, theirs: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    yield from _linear(ours.first, theirs.linear1)
+    yield from _linear(ours.second, theirs.linear2)
+
+
+def _attention(
+    ours: MultiHeadAttention, theirs: Any
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    first, _, _, second = ours.feed_forward
-    yield from _linear(first, theirs.linear1)
-    yield from _linear(second, theirs.linear2)
-
-
-def _norm(ours: Residual, theirs: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    yield from _linear(ours.norm.norm, theirs)
-
-
-def _attention(ours: MultiHead, theirs: Any) -> Iterator[tuple[Tensor, Tensor]]:
-    weight, bias = theirs.in_proj_weight, theirs.in_proj_bias
-    width = theirs.embed_dim
-    if isinstance(ours, SelfAttention):
-        yield ours.project.weight, weight
-        yield ours.project.bias, bias
-    elif isinstance(ours, CrossAttention):
-        yield ours.query.weight, weight[:width]
-        yield ours.query.bias, bias[:width]
-        yield ours.memory.weight, weight[width:]
-        yield ours.memory.bias, bias[width:]
+    projections = (ours.query, ours.key, ours.value)
+    weights, biases = theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)
+    for layer, weight, bias in zip(projections, weights, biases, strict=True):
+        yield layer.weight, weight
+        yield layer.bias, bias
     yield from _linear(ours.output, theirs.out_proj)

@@ -1,7 +1,6 @@
-"""Chapter 10: the parts that a Transformer is assembled from.
+"""Chapter 10: the blocks that a Transformer is stacked from.
 
-Axes: B batch, S source, T target, D width, H heads, K width of one head, M width of
-the memory, R rows that are decoded, U = T + 1 with the new one.
+Axes: B batch, S source, T target, D width, H heads, M width of the encoder.
 """
 
 import math
@@ -10,15 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2seq_lib.models.dropout import Dropout
-from seq2seq_lib.models.linear import Linear
-from seq2seq_lib.models.multi_head import (
-    CrossAttention,
-    FoldedSource,
-    KeyValue,
-    SelfAttention,
-)
-from seq2seq_lib.models.normalization import Normalization, NormKind, NormOrder
-from seq2seq_lib.models.positional import Positions
+from seq2seq_lib.models.fast import Linear
+from seq2seq_lib.models.multi_head import MultiHeadAttention
+from seq2seq_lib.models.normalization import NormKind, NormOrder, Residual
+from seq2seq_lib.models.positional import Rotary
 
 
 class Embedding(nn.Module):
@@ -26,13 +20,13 @@ class Embedding(nn.Module):
 
     Args:
         symbols: the size of the vocabulary.
-        positions: what tells the positions apart.
         width: D.
+        positions: adds to each embedding what tells its position.
         dropout: the share of features dropped from the sum.
     """
 
     def __init__(
-        self, symbols: int, positions: Positions, *, width: int, dropout: float = 0.0
+        self, symbols: int, width: int, positions: nn.Module, *, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.scale = math.sqrt(width)
@@ -46,11 +40,12 @@ class Embedding(nn.Module):
         self, tokens: Int[Tensor, "B T"], *, start: int = 0
     ) -> Float[Tensor, "B T D"]:
         """Embed the symbols of the positions from ``start`` on."""
-        embedded = self.embedding.forward(tokens) * self.scale
-        return self.dropout.forward(self.positions.forward(embedded, start=start))
+        embedded = self.embedding(tokens) * self.scale
+        x: Tensor = self.positions(embedded, start=start)
+        return self.dropout(x) if self.training else x
 
 
-class FeedForward(nn.Sequential):
+class FeedForward(nn.Module):
     """Two layers on every position alone: max(0, x W₁ + b₁) W₂ + b₂.
 
     Args:
@@ -60,76 +55,52 @@ class FeedForward(nn.Sequential):
     """
 
     def __init__(self, width: int, hidden: int, *, dropout: float = 0.0) -> None:
-        super().__init__(
-            Linear(width, hidden),
-            nn.ReLU(),
-            Dropout(dropout),
-            Linear(hidden, width),
-        )
+        super().__init__()
+        self.first = Linear(width, hidden)
+        self.dropout = Dropout(dropout)
+        self.second = Linear(hidden, width)
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        """The four in turn; what is negative is overwritten where it stands."""
-        first, _, dropout, second = self
-        said: Tensor = second.forward(dropout.forward(first.forward(x).relu_()))
-        return said
-
-
-class Residual(nn.Module):
-    """Adds what a sublayer says to what it heard, and normalizes before or after.
-
-    Pre-norm: x + f(norm(x)). Post-norm: norm(x + f(x)). What f says may be dropped.
-
-    Args:
-        width: D.
-        norm: which normalization.
-        order: before or after.
-        dropout: the share of features dropped from what f says.
-    """
-
-    def __init__(
-        self, width: int, *, norm: NormKind, order: NormOrder, dropout: float = 0.0
-    ) -> None:
-        super().__init__()
-        self.order = order
-        self.norm = Normalization(norm, width)
-        self.dropout = Dropout(dropout)
-
-    def before(
-        self, x: Float[Tensor, "*B D"], mask: Bool[Tensor, "*B"] | None = None
-    ) -> Float[Tensor, "*B D"]:
-        """What the sublayer hears."""
-        return self.norm.forward(x, mask) if self.order is NormOrder.PRE else x
-
-    def after(
-        self,
-        x: Float[Tensor, "*B D"],
-        said: Float[Tensor, "*B D"],
-        mask: Bool[Tensor, "*B"] | None = None,
-    ) -> Float[Tensor, "*B D"]:
-        """What goes on to the next sublayer."""
-        total = self.dropout.add(x, said)
-        return self.norm.forward(total, mask) if self.order is NormOrder.POST else total
+        """Both layers; ReLU is applied in place."""
+        hidden = self.first(x).relu_()
+        output: Tensor = self.second(self.dropout(hidden) if self.training else hidden)
+        return output
 
 
 class EncoderBlock(nn.Module):
     """Self-attention, then the feed-forward network, each with its residual.
 
     Args:
-        attention: looks at the other positions.
-        feed_forward: works on each position alone.
-        residuals: one for each of the two.
+        width: D.
+        heads: H, a divisor of the width.
+        hidden: the width inside the feed-forward network.
+        order: normalize before each sublayer or after its residual.
+        norm: which normalization.
+        dropout: the share of features dropped from what each sublayer adds.
+        inner_dropout: of attention weights, and inside the feed-forward network.
+        rotary: rotates queries and keys by their position.
     """
 
     def __init__(
         self,
-        attention: SelfAttention,
-        feed_forward: FeedForward,
-        residuals: tuple[Residual, Residual],
+        width: int,
+        heads: int,
+        hidden: int,
+        *,
+        order: NormOrder = NormOrder.PRE,
+        norm: NormKind = NormKind.LAYER,
+        dropout: float = 0.0,
+        inner_dropout: float = 0.0,
+        rotary: Rotary | None = None,
     ) -> None:
         super().__init__()
-        self.attention = attention
-        self.feed_forward = feed_forward
-        self.attention_residual, self.feed_forward_residual = residuals
+        self.attention = MultiHeadAttention(
+            width, heads, dropout=inner_dropout, rotary=rotary
+        )
+        self.feed_forward = FeedForward(width, hidden, dropout=inner_dropout)
+        self.attention_residual, self.feed_forward_residual = (
+            Residual(width, order=order, norm=norm, dropout=dropout) for _ in range(2)
+        )
 
     def forward(
         self,
@@ -138,69 +109,98 @@ class EncoderBlock(nn.Module):
         *,
         weights: bool = False,
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B H S S"] | None]:
-        """The block's output, and its attention weights if asked for."""
-        heard = self.attention_residual.before(x, mask)
-        said, looked = self.attention(heard, mask[:, None], weights=weights)
-        x = self.attention_residual.after(x, said, mask)
-        said = self.feed_forward(self.feed_forward_residual.before(x, mask))
-        return self.feed_forward_residual.after(x, said, mask), looked
+        """The block's output, and its attention weights if asked for.
+
+        Args:
+            x: the source so far.
+            mask: ``True`` at real positions.
+            weights: also return the attention weights.
+        """
+        found = None
+
+        def attend(x: Tensor) -> Tensor:
+            nonlocal found
+            mixed: Tensor
+            mixed, found = self.attention(x, x, mask[:, None], weights=weights)
+            return mixed
+
+        x = self.attention_residual(x, attend, mask)
+        x = self.feed_forward_residual(x, self.feed_forward, mask)
+        return x, found
 
 
 class DecoderBlock(nn.Module):
     """Causal self-attention, attention to the source, feed-forward network.
 
     Args:
-        attention: looks at what was said so far.
-        cross: looks at the source.
-        feed_forward: works on each position alone.
-        residuals: one for each of the three.
+        width: D.
+        heads: H, a divisor of the width.
+        hidden: the width inside the feed-forward network.
+        encoder_width: M, if the encoder's width is not the decoder's.
+        order: normalize before each sublayer or after its residual.
+        norm: which normalization.
+        dropout: the share of features dropped from what each sublayer adds.
+        inner_dropout: of attention weights, and inside the feed-forward network.
+        rotary: rotates queries and keys of self-attention by their position.
     """
 
     def __init__(
         self,
-        attention: SelfAttention,
-        cross: CrossAttention,
-        feed_forward: FeedForward,
-        residuals: tuple[Residual, Residual, Residual],
+        width: int,
+        heads: int,
+        hidden: int,
+        *,
+        encoder_width: int | None = None,
+        order: NormOrder = NormOrder.PRE,
+        norm: NormKind = NormKind.LAYER,
+        dropout: float = 0.0,
+        inner_dropout: float = 0.0,
+        rotary: Rotary | None = None,
     ) -> None:
         super().__init__()
-        self.attention = attention
-        self.cross = cross
-        self.feed_forward = feed_forward
+        self.attention = MultiHeadAttention(
+            width, heads, dropout=inner_dropout, rotary=rotary
+        )
+        self.cross = MultiHeadAttention(
+            width, heads, source_width=encoder_width, dropout=inner_dropout
+        )
+        self.feed_forward = FeedForward(width, hidden, dropout=inner_dropout)
         self.attention_residual, self.cross_residual, self.feed_forward_residual = (
-            residuals
+            Residual(width, order=order, norm=norm, dropout=dropout) for _ in range(3)
         )
 
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        real: Bool[Tensor, "B T"] | None,
-        memory: KeyValue,
-        mask: Bool[Tensor, "B S"],
+        source: Float[Tensor, "B S M"],
+        source_mask: Bool[Tensor, "B S"],
+        mask: Bool[Tensor, "B T"] | None = None,
         *,
         weights: bool = False,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
-        """All positions at once; also how they looked at the source, if asked for."""
-        heard = self.attention_residual.before(x, real)
-        said, _ = self.attention(heard, causal=True)
-        x = self.attention_residual.after(x, said, real)
-        heard = self.cross_residual.before(x, real)
-        said, looked = self.cross(heard, memory, mask[:, None], weights=weights)
-        x = self.cross_residual.after(x, said, real)
-        said = self.feed_forward(self.feed_forward_residual.before(x, real))
-        return self.feed_forward_residual.after(x, said, real), looked
+        """The block's output, and the weights of cross-attention if asked for.
 
-    def step(
-        self,
-        x: Float[Tensor, "R D"],
-        past: Float[Tensor, "T R 2 H K"] | None,
-        memory: KeyValue | FoldedSource,
-        mask: Bool[Tensor, "B 1 1 S"] | None,
-    ) -> tuple[Float[Tensor, "R D"], Float[Tensor, "U R 2 H K"]]:
-        """One new position of every row, and the cache with its key and value."""
-        said, past = self.attention.step(self.attention_residual.before(x), past)
-        x = self.attention_residual.after(x, said)
-        said = self.cross.step(self.cross_residual.before(x), memory, mask)
-        x = self.cross_residual.after(x, said)
-        said = self.feed_forward.forward(self.feed_forward_residual.before(x))
-        return self.feed_forward_residual.after(x, said), past
+        Args:
+            x: the target so far.
+            source: the encoder's states.
+            source_mask: ``True`` at real source positions.
+            mask: ``True`` at real target positions, which only batch norm needs:
+                causality hides padding from them anyway.
+            weights: also return how every head attends to the source.
+        """
+        found = None
+
+        def attend(x: Tensor) -> Tensor:
+            mixed: Tensor = self.attention(x, x, causal=True)[0]
+            return mixed
+
+        def attend_to_source(x: Tensor) -> Tensor:
+            nonlocal found
+            mixed: Tensor
+            mixed, found = self.cross(x, source, source_mask[:, None], weights=weights)
+            return mixed
+
+        x = self.attention_residual(x, attend, mask)
+        x = self.cross_residual(x, attend_to_source, mask)
+        x = self.feed_forward_residual(x, self.feed_forward, mask)
+        return x, found

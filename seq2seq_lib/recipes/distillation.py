@@ -1,7 +1,8 @@
-"""Answers of trained models to what nobody wrote an answer to."""
+"""Pseudo-labels: outputs of trained models for sources that have no reference."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from seq2seq_lib.data import (
@@ -17,16 +18,19 @@ from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.recipes.joint_ngram import JointNGram
 from seq2seq_lib.recipes.soft_targets import log_probabilities
 from seq2seq_lib.search import Search
+from seq2seq_lib.tasks import TASKS
 from seq2seq_lib.training.distributed import all_gather, map_over_ranks, rank
 
 WEIGHT = 0.5
+"""How much the scores of a model that proposes count, beside those of the teacher."""
 INVENTED = 400_000
-TOGETHER = 20_000
-"""Sources that are answered before the answers are written down."""
+"""How many words are invented."""
+LABELS_BETWEEN_WRITES = 20_000
+"""How many labels are lost, at most, if the process is killed."""
 
 
 class Unlabelled(StrEnum):
-    """Sources without a reference that teachers may answer."""
+    """Sources without a reference, to which teachers may give labels."""
 
     NONE = ""
     SURNAMES = "surnames"
@@ -52,62 +56,63 @@ class Unlabelled(StrEnum):
         return [word for word in words if word not in known]
 
 
-Answer = Callable[[Sequence[str]], Sequence[Sequence[str]]]
-"""Gives the symbols of an answer to each source, none of them if there is no answer."""
+Labels = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+"""Gives each source a label, as symbols; an empty one if it finds none."""
 
 
-def searched(teacher: SavedModel, search: Search) -> Answer:
-    """Answers with what a search finds; what has no end is no answer."""
+def label_by_search(teacher: SavedModel, search: Search) -> Labels:
+    """Labels are what a search finds; an output without an end is none."""
+    task = TASKS[teacher.task]
 
-    def answer(sources: Sequence[str]) -> list[list[str]]:
-        found = decode(teacher, sources, search=search)
-        ended = [one.best.tokens if one.best.finished else [] for one in found]
-        return [list(teacher.target_vocabulary.decode(tokens)) for tokens in ended]
+    def labels(sources: Sequence[str]) -> list[Sequence[str]]:
+        found = map_over_ranks(partial(decode, teacher, search=search), sources)
+        ended = [one.best.tokens if one.best.finished else () for one in found]
+        return [task.output(tokens, teacher.target_vocabulary) for tokens in ended]
 
-    return answer
+    return labels
 
 
-def chosen(teacher: SavedModel, ngram: JointNGram) -> Answer:
-    """Answers with the proposal that two models together hold most probable.
+def label_from_proposals(teacher: SavedModel, ngram: JointNGram) -> Labels:
+    """Labels are the proposals that two models together hold most probable.
 
     Args:
         teacher: a network.
         ngram: proposes; its scores count ``WEIGHT`` times.
     """
 
-    def answer(sources: Sequence[str]) -> list[Sequence[str]]:
+    def labels(sources: Sequence[str]) -> list[Sequence[str]]:
         ngram.learn()
         proposals = map_over_ranks(ngram.propose, sources)
-        said = [
+        outputs = [
             (word, one.sounds)
             for word, several in zip(sources, proposals, strict=True)
             if len(several) > 1
             for one in several
         ]
-        found = iter(log_probabilities(teacher, said))
-        answers: list[Sequence[str]] = []
+        found = iter(log_probabilities(teacher, outputs))
+        chosen: list[Sequence[str]] = []
         for several in proposals:
             best = several[0] if several else None
             if len(several) > 1:  # else there is nothing to choose
                 totals = [next(found) + WEIGHT * one.score for one in several]
                 _, best = max(zip(totals, several, strict=True))
-            answers.append(best.sounds if best else ())
-        return answers
+            chosen.append(best.sounds if best else ())
+        return chosen
 
-    return answer
+    return labels
 
 
-def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example]:
-    """Sources with the answers to them, which are found once and kept.
+def pseudo_labels(path: Path, sources: Sequence[str], labels: Labels) -> list[Example]:
+    """Sources with their labels, which are found once and kept.
 
-    A source without an answer is left out. Of processes that train together, the file
+    A source without a label is left out. Of processes that train together, the file
     that the first one sees counts; all have to call it.
 
     Args:
         path: a file with a line for each: the source, a tab, and the symbols of the
-            answer. What is missing at its end is found and added, many at a time.
+            label. What is missing at its end is found and added, many at a time.
         sources: without references.
-        answer: finds the answers.
+        labels: finds the labels.
 
     Raises:
         ValueError: the file is about other sources.
@@ -119,20 +124,20 @@ def answered(path: Path, sources: Sequence[str], answer: Answer) -> list[Example
     known = [line.partition("\t")[0] for line in lines]
     if known != list(sources[: len(known)]):
         raise ValueError(
-            f"{path} answers other sources than these {len(sources):,}: delete it to "
-            "have them answered anew."
+            f"{path} labels other sources than these {len(sources):,}: delete it to "
+            "have them labelled anew."
         )
     if rank() == 0:
         sweep(path)
-    for start in range(len(lines), len(sources), TOGETHER):
-        asked = sources[start : start + TOGETHER]
-        said = answer(asked)
-        lines += [f"{s}\t{' '.join(a)}" for s, a in zip(asked, said, strict=True)]
+    for start in range(len(lines), len(sources), LABELS_BETWEEN_WRITES):
+        some = sources[start : start + LABELS_BETWEEN_WRITES]
+        found = labels(some)
+        lines += [f"{s}\t{' '.join(a)}" for s, a in zip(some, found, strict=True)]
         if rank() == 0:
             write_whole(path, "".join(f"{line}\n" for line in lines))
     pairs = (line.partition("\t") for line in lines)
     return [
-        Example(tuple(source), (tuple(said.split()),))
-        for source, _, said in pairs
-        if said
+        Example(tuple(source), (tuple(label.split()),))
+        for source, _, label in pairs
+        if label
     ]

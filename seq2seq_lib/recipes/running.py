@@ -1,24 +1,39 @@
 """Running recipes: from the data to a trained model and its log."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from seq2seq_lib.data import Batches, Corpus, Pair, encode_pairs, load_corpus
+from seq2seq_lib.data import (
+    Batches,
+    Corpus,
+    Example,
+    Pair,
+    encode_pairs,
+    load_corpus,
+)
+from seq2seq_lib.evaluation import best_outputs
 from seq2seq_lib.files import cache_directory, write_whole
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.models.ensemble import ensemble
 from seq2seq_lib.models.saved import SavedModel, load_weights, save_model, weights_of
-from seq2seq_lib.pretrained.weights import check_alike, open_model
-from seq2seq_lib.recipes import Recipe, load_recipe, recipe_names
-from seq2seq_lib.recipes.distillation import WEIGHT, answered, chosen, searched
+from seq2seq_lib.pretrained.loading import open_model
+from seq2seq_lib.pretrained.publishing import check_alike
+from seq2seq_lib.recipes.distillation import (
+    WEIGHT,
+    label_by_search,
+    label_from_proposals,
+    pseudo_labels,
+)
 from seq2seq_lib.recipes.joint_ngram import JointNGram
+from seq2seq_lib.recipes.recipe import Recipe, load_recipe, recipe_names
 from seq2seq_lib.recipes.soft_targets import SoftTargets, fingerprint
-from seq2seq_lib.search import greedy_search
-from seq2seq_lib.tasks.translation import measure
+from seq2seq_lib.search import Search, greedy_search
+from seq2seq_lib.tasks import TASKS
 from seq2seq_lib.training import History, fit
-from seq2seq_lib.training.distributed import rank
+from seq2seq_lib.training.distributed import map_over_ranks, rank
 
 
 def run_directory(name: str) -> Path:
@@ -42,6 +57,7 @@ def train(
         corpus.source_vocabulary,
         corpus.target_vocabulary,
         corpus.name,
+        task=corpus.task,
     )
     if recipe.start:
         _start(saved, recipe.start)
@@ -50,24 +66,24 @@ def train(
         corpus.source_vocabulary,
         corpus.target_vocabulary,
     )
-    beliefs = None
+    soft_targets = None
     if recipe.distillation.teachers:
         teacher = _teacher(recipe, saved)
-        pairs += _answers(recipe, corpus, teacher, directory)
+        pairs += _labelled(recipe, corpus, teacher, directory)
         if recipe.training.distillation:
-            beliefs = SoftTargets.kept(directory, teacher.model, pairs)
+            soft_targets = SoftTargets.kept(directory, teacher.model, pairs)
     words = corpus.dev[: recipe.data.development_words or None]
 
     search = partial(greedy_search, max_length=recipe.search.max_length)
 
     def evaluate(_: EncoderDecoder) -> dict[str, float]:
-        return measure(saved, words, search=search)
+        return measure_together(saved, words, search=search)
 
     history = fit(
         model,
         Batches(pairs, budget=recipe.data.budget, seed=recipe.data.seed),
         recipe.training,
-        teacher=beliefs,
+        teacher=soft_targets,
         evaluate=evaluate,
         directory=directory,
         progress=progress,
@@ -76,6 +92,23 @@ def train(
         save_model(directory / "model.safetensors", saved)
         write_whole(directory / "history.json", history.to_json())
     return saved, history
+
+
+def measure_together(
+    saved: SavedModel, examples: Sequence[Example], *, search: Search
+) -> dict[str, float]:
+    """How good a model is, by the metrics of its task.
+
+    Processes that train together divide the examples among them; all have to call it.
+
+    Args:
+        saved: a model with its vocabularies.
+        examples: sources with every right answer.
+        search: how outputs are found.
+    """
+    sources = [example.source for example in examples]
+    outputs = map_over_ranks(partial(best_outputs, saved, search=search), sources)
+    return TASKS[saved.task].score(outputs, examples)
 
 
 def training_log(recipe: Recipe, directory: Path) -> History:
@@ -111,13 +144,13 @@ def _teacher(recipe: Recipe, pupil: SavedModel) -> SavedModel:
     return ensemble(teachers)
 
 
-def _answers(
+def _labelled(
     recipe: Recipe, corpus: Corpus, teacher: SavedModel, directory: Path
 ) -> list[Pair]:
-    """Pairs of the sources that only a teacher answers."""
+    """Pairs of the sources that have no label but a teacher's."""
     sources = [
         source
-        for source in recipe.distillation.unanswered.sources(
+        for source in recipe.distillation.unlabelled.sources(
             corpus, seed=recipe.distillation.seed
         )
         if not recipe.data.longest or len(source) <= recipe.data.longest
@@ -126,12 +159,13 @@ def _answers(
         return []
     if recipe.distillation.proposals:
         ngram = JointNGram(directory, recipe.data.training_part(corpus))
-        answer = chosen(teacher, ngram)
+        labels = label_from_proposals(teacher, ngram)
         name = fingerprint(teacher.model, sources, ngram.name, WEIGHT)
     else:
-        answer = searched(teacher, recipe.search.search())
+        labels = label_by_search(teacher, recipe.search.search())
         name = fingerprint(teacher.model, sources, recipe.search)
-    examples = answered(directory / f"answers-{name}.tsv", sources, answer)
+    path = directory / f"pseudo-labels-{name}.tsv"
+    examples = pseudo_labels(path, sources, labels)
     return encode_pairs(examples, corpus.source_vocabulary, corpus.target_vocabulary)
 
 

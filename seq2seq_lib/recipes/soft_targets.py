@@ -1,6 +1,6 @@
-"""What a trained model holds probable, for a model that learns from it.
+"""Soft targets: the probabilities of a trained model, for a model that learns from it.
 
-A teacher gives more than the right answer: how probable it holds every other one.
+A teacher gives more than the right symbol: how probable it holds every other one.
 
 Axes: B batch, T target, V vocabulary, R rows.
 """
@@ -27,15 +27,15 @@ from seq2seq_lib.models.saved import (
 from seq2seq_lib.training.distributed import all_gather, map_over_ranks, rank
 from seq2seq_lib.training.objective import Teacher
 
-FORMAT = "seq2seq_lib beliefs 1"
+FORMAT = "seq2seq_lib soft targets 1"
 LARGEST = 2_000_000_000
-"""Bytes of beliefs that are kept in memory."""
+"""Bytes of soft targets that are kept in memory."""
 
 Result = TypeVar("Result")
 
 
 def fingerprint(teacher: EncoderDecoder, *more: object) -> str:
-    """A short name for a teacher's weights, and for what else decides an answer."""
+    """A short name for a teacher's weights, and for what else decides its labels."""
     digest = hashlib.sha256(repr(more).encode())
     for name, tensor in sorted(weights_of(teacher).items()):
         digest.update(name.encode())
@@ -45,7 +45,7 @@ def fingerprint(teacher: EncoderDecoder, *more: object) -> str:
 
 def log_probabilities(
     saved: SavedModel,
-    said: Sequence[tuple[Sequence[str], Sequence[str]]],
+    outputs: Sequence[tuple[Sequence[str], Sequence[str]]],
     *,
     budget: int = 4096,
 ) -> list[float]:
@@ -55,47 +55,47 @@ def log_probabilities(
 
     Args:
         saved: a trained model.
-        said: sources with an output each.
+        outputs: each behind its source.
         budget: positions that are computed together.
     """
     pairs = [
         Pair(
             encode_source(s, saved.source_vocabulary), saved.target_vocabulary.encode(t)
         )
-        for s, t in said
+        for s, t in outputs
     ]
 
-    def total(batch: Batch, believed: Float[Tensor, "B T V"]) -> list[float]:
-        right = believed.gather(-1, batch.target[..., None])[..., 0]  # B T
+    def total(batch: Batch, found: Float[Tensor, "B T V"]) -> list[float]:
+        right = found.gather(-1, batch.target[..., None])[..., 0]  # B T
         return list(torch.where(batch.target_mask, right, 0).sum(dim=1).tolist())
 
     totals = [0.0] * len(pairs)
-    for rows, found in _asked(saved.model, pairs, total, budget=budget):
+    for rows, found in _computed(saved.model, pairs, total, budget=budget):
         for row, one in zip(rows, found, strict=True):
             totals[row] = one
     return totals
 
 
-def _asked(
+def _computed(
     teacher: EncoderDecoder,
     pairs: Sequence[Pair],
-    look: Callable[[Batch, Float[Tensor, "B T V"]], Result],
+    read: Callable[[Batch, Float[Tensor, "B T V"]], Result],
     *,
     budget: int,
 ) -> list[tuple[list[int], Result]]:
-    """Rows that were asked about together, with what was seen in the beliefs."""
+    """Rows that were computed together, with what was read from their outputs."""
 
-    def ask(groups: Sequence[list[int]]) -> list[Result]:
+    def compute(groups: Sequence[list[int]]) -> list[Result]:
         found = []
         with evaluating(teacher):
             for rows in groups:
                 batch = Batch.from_pairs([pairs[row] for row in rows])
                 batch = batch.to(teacher.device)
-                found.append(look(batch, teacher(batch)))
+                found.append(read(batch, teacher(batch)))
         return found
 
     groups = Batches(pairs, budget=budget).plan(0) if pairs else []
-    return list(zip(groups, map_over_ranks(ask, groups), strict=True))
+    return list(zip(groups, map_over_ranks(compute, groups), strict=True))
 
 
 class SoftTargets(Teacher):
@@ -122,8 +122,8 @@ class SoftTargets(Teacher):
             start += len(pair.target) + 1
         if start != len(table):
             raise ValueError(
-                f"beliefs about {len(table):,} symbols, but the outputs have {start:,}:"
-                " they are about other outputs."
+                f"soft targets of {len(table):,} symbols, but the outputs have "
+                f"{start:,}: they are of other outputs."
             )
 
     @cached_property
@@ -151,19 +151,19 @@ class SoftTargets(Teacher):
     def kept(
         cls, directory: Path, teacher: EncoderDecoder, pairs: Sequence[Pair]
     ) -> "SoftTargets":
-        """What a file holds about this teacher and these pairs, or ask and write it.
+        """What a file holds of this teacher and these pairs, or compute and write it.
 
         Raises:
             ValueError: the file is damaged.
         """
         name = fingerprint(teacher, [tuple(pair) for pair in pairs])
-        path = directory / f"beliefs-{name}.safetensors"
+        path = directory / f"soft-targets-{name}.safetensors"
         if not all(all_gather(path.exists())):
-            beliefs = cls.of(teacher, pairs)
+            targets = cls.of(teacher, pairs)
             if rank() == 0:
                 sweep(path)
-                write_tensors(path, {"table": beliefs.table}, {"format": FORMAT})
-            return beliefs
+                write_tensors(path, {"table": targets.table}, {"format": FORMAT})
+            return targets
         tensors, _ = read_tensors(path, FORMAT)
         return cls(pairs, tensors["table"])
 
@@ -190,16 +190,16 @@ class SoftTargets(Teacher):
             size = 2 * symbols * found.shape[-1]
             if size > LARGEST:
                 raise ValueError(
-                    f"a teacher's beliefs about {symbols:,} symbols would take "
+                    f"soft targets of {symbols:,} symbols would take "
                     f"{size:,} bytes, more than {LARGEST:,}: learn from fewer pairs, "
                     "or with a smaller vocabulary."
                 )
             return found.exp().half()[batch.target_mask].cpu()
 
-        asked = _asked(teacher, pairs, real, budget=budget)
-        order = [row for rows, _ in asked for row in rows]
+        computed = _computed(teacher, pairs, real, budget=budget)
+        order = [row for rows, _ in computed for row in rows]
         places = [torch.arange(*starts[row : row + 2].tolist()) for row in order]
-        found = torch.cat([one for _, one in asked])
+        found = torch.cat([one for _, one in computed])
         table = torch.empty_like(found)
         table[torch.cat(places)] = found
         return cls(pairs, table)

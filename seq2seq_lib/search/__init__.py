@@ -5,8 +5,7 @@ sequence of symbols ended by ``EOS``; its length L counts that ``EOS``, and its 
 is log p / L^α.
 """
 
-from seq2seq_lib.search.beam import beam_search
-from seq2seq_lib.search.config import SearchConfig
+from seq2seq_lib.search.beam import SearchConfig, beam_search
 from seq2seq_lib.search.exhaustive import exhaustive_search
 from seq2seq_lib.search.hypothesis import Hypothesis, Node, Search, SearchResult, Trace
 from seq2seq_lib.search.stepwise import greedy_search, keep_probable, sample

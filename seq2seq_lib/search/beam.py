@@ -5,15 +5,20 @@ closely, R = B·W rows of the decoder's state.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from seq2seq_lib.data.vocabulary import BOS, EOS
 from seq2seq_lib.interface import Decoder, EncoderOutput, evaluating, reorder
 from seq2seq_lib.search.hypothesis import (
     Hypothesis,
     Node,
+    Search,
     SearchResult,
     Trace,
     attention_of,
@@ -65,8 +70,7 @@ def beam_search(
     device = encoded.mask.device
     with evaluating(decoder), torch.inference_mode():
         state = decoder.init_state(encoded)
-        token = torch.full((len(encoded),), BOS, device=device)  # R
-        totals = torch.zeros(len(encoded), 1, device=device)  # B W
+        token, totals = _tensors(searched, device, torch.float)  # R, B W
         for length in range(1, max_length + 1):
             scores, state = decoder.step(token, state)  # R V
             symbols = scores.shape[1]
@@ -100,11 +104,7 @@ def beam_search(
             ]
             searched = [searched[number] for number in going]
             state = reorder(state, torch.tensor(rows, device=device))
-            token = torch.tensor(
-                [prefix[-1] for beam in searched for prefix in beam.prefixes],
-                device=device,
-            )
-            totals = best.new_tensor([beam.totals for beam in searched])
+            token, totals = _tensors(searched, device, best.dtype)
     for beam in searched:
         if not beam.finished:  # cut off at max_length
             cut = cut_at_end(beam.prefixes[0], beam.totals[0], alpha)
@@ -118,6 +118,33 @@ def beam_search(
         SearchResult(hypotheses, Trace(beam.nodes, beam.considered, weights))
         for hypotheses, beam, weights in zip(found, beams, attention, strict=True)
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """How outputs are found when the model is evaluated.
+
+    Attributes:
+        width: of the beam.
+        alpha: exponent of the length in the score.
+        max_length: symbols in an output, ``EOS`` included.
+    """
+
+    width: int = 5
+    alpha: float = 0.75
+    max_length: int = 64
+
+    def __post_init__(self) -> None:
+        check_search(max_length=self.max_length, alpha=self.alpha, width=self.width)
+
+    def search(self) -> Search:
+        """The search with these options filled in."""
+        return partial(
+            beam_search,
+            width=self.width,
+            alpha=self.alpha,
+            max_length=self.max_length,
+        )
 
 
 Candidate = tuple[float, int, int]
@@ -156,8 +183,8 @@ class _Beam:
             if token == EOS and place < width and log > -math.inf
         ]
         for log, parent, token in (chosen[place] for place in ended):
-            output = [*self.prefixes[parent], token]
-            self.finished.append(cut_at_end(output, log, alpha))
+            symbols = [*self.prefixes[parent], token]
+            self.finished.append(cut_at_end(symbols, log, alpha))
         # where fewer than W go on, the rest of the beam has probability 0
         dead = [place for place, one in enumerate(chosen) if one[2] == EOS]
         kept = [place for place, one in enumerate(chosen) if one[2] != EOS]
@@ -189,3 +216,15 @@ class _Beam:
         """The n-th best score of what has finished."""
         scores = sorted((h.score for h in self.finished), reverse=True)
         return scores[n - 1] if len(scores) >= n else -math.inf
+
+
+def _tensors(
+    beams: Sequence[_Beam], device: torch.device, dtype: torch.dtype
+) -> tuple[Int[Tensor, " R"], Float[Tensor, "B W"]]:
+    """What the next step reads: the last symbol of every prefix, and its total."""
+    last = [prefix[-1] if prefix else BOS for one in beams for prefix in one.prefixes]
+    totals = [beam.totals for beam in beams]
+    return (
+        torch.tensor(last, device=device),
+        torch.tensor(totals, dtype=dtype, device=device),
+    )

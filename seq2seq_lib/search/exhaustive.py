@@ -15,7 +15,9 @@ from seq2seq_lib.search.hypothesis import (
     Trace,
     attention_of,
     check_search,
+    cut_at_end,
     length_score,
+    path_to,
 )
 
 MOST_PREFIXES = 200_000
@@ -57,7 +59,7 @@ def exhaustive_search(
             _grow(decoder, encoded.reorder(row[None]), max_length, alpha)
             for row in torch.arange(len(encoded), device=encoded.mask.device)
         ]
-        found = [_best_leaves(nodes, n_best) for nodes, _ in trees]
+        found = [_best_leaves(nodes, n_best, alpha) for nodes, _ in trees]
         if not trace:
             return [SearchResult(hypotheses) for hypotheses in found]
         attention = attention_of(decoder, encoded, found)
@@ -113,7 +115,7 @@ def _grow(
     return nodes, candidates
 
 
-def _best_leaves(nodes: list[Node], n_best: int) -> list[Hypothesis]:
+def _best_leaves(nodes: list[Node], n_best: int, alpha: float) -> list[Hypothesis]:
     leaves = [node for node in nodes if node.token == EOS]
     if not leaves:
         raise ValueError(
@@ -122,14 +124,6 @@ def _best_leaves(nodes: list[Node], n_best: int) -> list[Hypothesis]:
         )
     leaves.sort(key=lambda node: -node.score)
     return [
-        Hypothesis(_path(nodes, leaf), leaf.log_probability, leaf.score, finished=True)
+        cut_at_end(path_to(nodes, leaf), leaf.log_probability, alpha)
         for leaf in leaves[:n_best]
     ]
-
-
-def _path(nodes: list[Node], leaf: Node) -> tuple[int, ...]:
-    tokens: list[int] = []
-    while leaf.parent >= 0:
-        leaf = nodes[leaf.parent]
-        tokens.append(leaf.token)
-    return tuple(reversed(tokens))

@@ -3,7 +3,7 @@
 Axes: T target, S source.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +20,7 @@ class Hypothesis:
     """One output for one source.
 
     Attributes:
-        tokens: the symbols of the output, without ``BOS`` and ``EOS``.
+        tokens: the symbols, without ``BOS`` and ``EOS``.
         log_probability: the sum over its symbols, ``EOS`` included.
         score: what the search ranks by, log p / L^α.
         finished: whether it ended by itself; if not, it was cut at ``max_length``.
@@ -133,9 +133,18 @@ def attention_of(
     return [[next(steps) for _ in hypotheses] for hypotheses in found]
 
 
-def cut_at_end(output: list[int], log_probability: float, alpha: float) -> Hypothesis:
-    """A hypothesis of the symbols of an output, up to ``EOS`` if there is one."""
-    finished = output[-1] == EOS
-    tokens = tuple(output[:-1] if finished else output)
-    score = length_score(log_probability, len(output), alpha)
+def path_to(nodes: Sequence[Node], end: Node) -> list[int]:
+    """The symbols from the root of a tree to a node, which is the last of them."""
+    symbols = [end.token]
+    while end.parent >= 0:
+        end = nodes[end.parent]
+        symbols.append(end.token)
+    return symbols[::-1]
+
+
+def cut_at_end(symbols: list[int], log_probability: float, alpha: float) -> Hypothesis:
+    """A hypothesis of these symbols, up to ``EOS`` if there is one."""
+    finished = symbols[-1] == EOS
+    tokens = tuple(symbols[:-1] if finished else symbols)
+    score = length_score(log_probability, len(symbols), alpha)
     return Hypothesis(tokens, log_probability, score, finished)

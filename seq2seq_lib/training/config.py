@@ -32,7 +32,8 @@ class TrainingConfig:
             end of training; the share grows linearly from 0.
         distillation: how much of the loss compares with what a teacher believes; the
             rest compares with the target. Needs a teacher.
-        precision: number format of the products.
+        precision: number format of the products; float32 on a device that does not
+            compute in this one.
         seed: of dropout and sampling. The seed of the batches is their own.
         evaluate_every: steps between two evaluations.
         checkpoint_every: steps between two checkpoints.

@@ -79,6 +79,8 @@ def fit(
         evaluate,
         Path(directory) if directory else None,
     )
+    if run.objective.trouble and rank() == 0:
+        sys.stderr.write(f"{run.objective.trouble}: training goes on in float32.\n")
     training = model.training
     with _own_randomness():
         run.resume()
@@ -124,7 +126,7 @@ class _Run:
             fused=True,
         )
         self.scaler = torch.amp.GradScaler(
-            model.device.type, enabled=config.precision is Precision.FLOAT16
+            model.device.type, enabled=objective.precision is Precision.FLOAT16
         )
         loss = torch.zeros((), device=model.device)
         self.state = RunState(model, self.optimizer, self.scaler, loss)

@@ -13,6 +13,7 @@ from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.training.config import Precision, TrainingConfig
 from seq2seq_lib.training.loss import summed_cross_entropy, summed_distillation
+from seq2seq_lib.training.precision import autocast_trouble
 from seq2seq_lib.training.scheduled_sampling import sampled_forward
 
 
@@ -43,6 +44,10 @@ class Objective(nn.Module):
         config: how it is trained.
         teacher: whose beliefs count, as far as ``config.distillation`` says.
 
+    Attributes:
+        precision: number format of the products: the configured one, or float32.
+        trouble: why the configured one is not used; empty if it is.
+
     Raises:
         ValueError: there is a teacher that does not count, or none that could.
     """
@@ -62,6 +67,12 @@ class Objective(nn.Module):
             )
         self.model = model
         self.config = config
+        self.precision, self.trouble = config.precision, ""
+        if self.precision is not Precision.FLOAT32:
+            dtype = getattr(torch, self.precision.value)
+            self.trouble = autocast_trouble(model, model.device, dtype)
+            if self.trouble:
+                self.precision = Precision.FLOAT32
         # in a tuple, so that nothing of a teacher is trained or moved
         self.teachers = () if teacher is None else (teacher,)
 
@@ -82,7 +93,7 @@ class Objective(nn.Module):
         """
         beliefs = [teacher(batch) for teacher in self.teachers]  # before it is moved
         batch = batch.to(self.model.device)
-        precision = self.config.precision
+        precision = self.precision
         with torch.autocast(
             self.model.device.type,
             dtype=getattr(torch, precision.value),

@@ -23,9 +23,9 @@ from seq2seq_lib.bench.growing_work import (
 from seq2seq_lib.bench.growth import UPPER, main
 from seq2seq_lib.bench.memory import peak_bytes
 from seq2seq_lib.bench.power_law import exponent, fit_exponent
-from seq2seq_lib.models import linear
-from seq2seq_lib.models.transformer import TransformerDecoder
-from seq2seq_lib.pretrained.results import read_result, result_text
+from seq2seq_lib.models import fast
+from seq2seq_lib.models.transformer import CachedDecoder
+from seq2seq_lib.pretrained import read_result, result_text
 
 
 def flops(work):
@@ -111,7 +111,7 @@ def profiled_peak(work):
 @pytest.mark.parametrize("length", [16, 128])
 def test_memory_agrees_with_the_allocator(length, monkeypatch):
     # what oneDNN takes for itself and gives back is not counted
-    monkeypatch.setattr(linear, "onednn_is_faster", lambda: False)
+    monkeypatch.setattr(fast, "onednn_is_faster", lambda: False)
 
     def work():
         attention_work(length, fused=False)()
@@ -165,13 +165,13 @@ def test_every_symbol_of_the_vocabulary_is_scored_at_every_position():
 @pytest.mark.parametrize("sources, width", [(1, 1), (1, 5), (3, 1), (3, 50)])
 def test_a_beam_is_as_many_rows(monkeypatch, sources, width):
     rows = []
-    step = TransformerDecoder.step
+    step = CachedDecoder.step
 
     def counted(self, token, state):
         rows.append(len(token))
         return step(self, token, state)
 
-    monkeypatch.setattr(TransformerDecoder, "step", counted)
+    monkeypatch.setattr(CachedDecoder, "step", counted)
     (found, *_) = beam_work(width, sources=sources)()
     # first one prefix each, then the whole beam to the last step
     assert rows[0] == sources

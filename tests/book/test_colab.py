@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import nbformat
+import needs
 import pytest
 from fresh_machine import (
     COLABS_PIP,
     Machine,
     git,
-    unavailable,
 )
 from pages import notebooks, page_name
 
@@ -24,7 +24,7 @@ QUICK = ("01_sequences", "02_encoder_decoder")
 def commit():
     """What is under test, the notebooks and the library that they install."""
     if not (ROOT / ".git").exists():
-        unavailable("not a clone: there is no git repository to install from")
+        needs.lacking("the network", "this is no clone of a git repository")
     return git("rev-parse", "HEAD").strip()
 
 
@@ -33,7 +33,7 @@ def machine(tmp_path_factory):
     machine = Machine(tmp_path_factory.mktemp("colab"))
     command = [machine.python, "-m", "pip", "install", "--quiet", COLABS_PIP]
     if subprocess.run(command, capture_output=True, check=False).returncode:
-        unavailable("pip finds no packages: there is no network, or no index")
+        needs.lacking("the network", "pip finds no packages")
     return machine
 
 

@@ -2,15 +2,14 @@
 
 import functools
 import http.server
-import os
 import re
-import shutil
 import threading
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+import needs
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
@@ -29,7 +28,6 @@ def files(chapter):
 
 CHAPTERS = [chapter for part in TOC["parts"] for chapter in part["chapters"]]
 NAMES = [TOC["root"], *(name for chapter in CHAPTERS for name in files(chapter))]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Quiet, so that every request is one that a page makes.
 OPTIONS = (
     "--disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -133,11 +131,7 @@ class Visit:
 @pytest.fixture(scope="module")
 def context():
     """A browser with an empty profile, its pages as wide as a desk allows."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        message = f"no browser for these tests: install one of {', '.join(BROWSERS)}"
-        # Where every test must run, none may be passed over.
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+    program = needs.browser()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program,

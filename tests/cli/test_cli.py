@@ -1,15 +1,19 @@
 import dataclasses
+import inspect
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tiny_models import TINY
 
-from seq2seq_lib.cli import main, packing
+import seq2seq_lib
+from seq2seq_lib.cli import AUTHORS, COMMANDS, USERS, main
 from seq2seq_lib.models.saved import load_model, save_model
-from seq2seq_lib.recipes import load_recipe, running
-from seq2seq_lib.training import History
+from seq2seq_lib.recipes import running
+
+MOST_FILES = 20
 
 
 @pytest.fixture
@@ -100,10 +104,62 @@ def test_the_program_explains_itself():
     assert "goes on from its" in shown
 
 
+def test_help_groups_commands_and_imports_none():
+    program = (
+        "import sys\nfrom seq2seq_lib.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in sys.modules if m.startswith('seq2seq_lib.cli.')])"
+    )
+    command = [sys.executable, "-c", program]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    users, _, authors = shown.partition("for authors of the library:")
+    assert authors
+    for text, commands in ((users, USERS), (authors, AUTHORS)):
+        lines = [line.split(maxsplit=1) for line in text.splitlines()]
+        for name, one in commands.items():
+            assert [name, one.help] in lines
+    assert shown.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: seq2seq {name} ")
+    assert len(shown.splitlines()) > 8
+
+
+def test_one_word_goes_through_few_files(capsys):
+    """Who follows a word from the command to the answer opens no more than these."""
+    home, found = str(Path(seq2seq_lib.__file__).parent), {}
+
+    def record(frame, event, _):
+        code = frame.f_code
+        is_function = code.co_flags & inspect.CO_OPTIMIZED  # no body of a class
+        if event == "call" and is_function and code.co_filename.startswith(home):
+            found.setdefault(code.co_filename[len(home) + 1 :], set()).add(code.co_name)
+
+    main(["pronounce", "knight"])  # now everything is imported
+    before = sys.getprofile()
+    sys.setprofile(record)
+    try:
+        assert main(["pronounce", "knight"]) == 0
+    finally:
+        sys.setprofile(before)
+    assert "N AY T" in capsys.readouterr().out
+    assert {"cli/__init__.py", "search/beam.py", "models/saved.py"} <= set(found)
+    assert not [file for file in found if file.startswith("training/")]
+    assert len(found) <= MOST_FILES, sorted(found)
+
+
 def test_a_missing_command_is_an_error(capsys):
     with pytest.raises(SystemExit, match="2"):
         main([])
-    assert "train" in capsys.readouterr().err
+    assert "seq2seq --help" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["pronuonce"])
+    assert "'pronounce'" in capsys.readouterr().err
 
 
 def test_search_options_reach_the_search(trained, tiny, monkeypatch, tmp_path, capsys):
@@ -113,8 +169,8 @@ def test_search_options_reach_the_search(trained, tiny, monkeypatch, tmp_path, c
         used.append(search.keywords)
         return {}
 
-    for module in ("scoring", "train"):
-        monkeypatch.setattr(f"seq2seq_lib.cli.{module}.measure", record)
+    monkeypatch.setattr("seq2seq_lib.cli.evaluate.measure", record)
+    monkeypatch.setattr("seq2seq_lib.cli.train.measure_together", record)
     options = ["--width", "3", "--alpha", "0.5", "--max-length", "9"]
     assert main(["evaluate", str(trained), *options]) == 0
     assert (
@@ -131,27 +187,3 @@ def test_a_model_of_an_unknown_split_says_what_to_do(trained, capsys):
     save_model(trained, dataclasses.replace(saved, split="mine"))
     assert main(["evaluate", str(trained)]) == 2
     assert "trained on 'mine', which this command cannot" in capsys.readouterr().err
-
-
-def test_a_run_is_shipped_with_the_log_of_all_its_parts(
-    tiny, trained, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(running, "recipe_names", lambda: ["tiny"])
-    monkeypatch.setattr(running, "run_directory", lambda _: trained.parent)
-    monkeypatch.setattr(running, "load_recipe", lambda _: load_recipe(str(tiny)))
-    monkeypatch.setattr(packing, "DIRECTORY", tmp_path / "weights")
-    monkeypatch.setattr(packing, "LOGS", tmp_path / "logs")
-    second = tmp_path / "second.toml"
-    second.write_text("start = 'tiny'\n" + TINY)
-    run = tmp_path / "second"
-    assert main(["train", str(second), "--directory", str(run), "--quiet"]) == 0
-    assert main(["ship", "longer", str(run), "--recipe", str(second)]) == 0
-    assert (tmp_path / "weights" / "longer.safetensors").exists()
-    log = History.from_json((tmp_path / "logs" / "longer.json").read_text("utf-8"))
-    assert [row.step for row in log.rows] == [2, 4, 6, 8]
-    # a file alone has no log, and what goes elsewhere leaves the library's alone
-    assert main(["ship", "file", str(trained), "--recipe", str(tiny)]) == 0
-    other = str(tmp_path / "other")
-    command = ["ship", "other", str(trained.parent), "--recipe", str(tiny)]
-    assert main([*command, "--directory", other]) == 0
-    assert [path.stem for path in (tmp_path / "logs").iterdir()] == ["longer"]

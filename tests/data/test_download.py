@@ -1,6 +1,8 @@
 """Downloads from a real server on this machine, which misbehaves on request."""
 
 import hashlib
+import importlib
+import pkgutil
 import re
 import socket
 import subprocess
@@ -13,13 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import corpora
+import needs
 import pytest
 
+from seq2seq_lib import data
 from seq2seq_lib.data import download
 from seq2seq_lib.data.download import RemoteFile, fetch, find_local, installed_file
-from seq2seq_lib.data.multi30k import FILES
-from seq2seq_lib.data.pronalsyl import TEST, TRAIN
 
+REMOTE = list(corpora.files())
 CONTENT = bytes(range(256)) * 1000
 OTHER = CONTENT[::-1]
 HALF = len(CONTENT) // 2
@@ -298,7 +302,7 @@ class TestDownloading:
         assert "no connection" in message
         assert "SEQ2SEQ_DATA=directory means directory/corpus/letters.txt" in message
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="no file size limits there")
+    @needs.system(sys.platform != "win32", "no file size limits there")
     def test_a_full_disk(self, file, cache, server):
         with (
             file_size_limit(1 << 16),
@@ -414,9 +418,50 @@ class TestInstalledFiles:
         assert 'pip install "seq2seq_lib[course]"' in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "remote", [TRAIN, TEST, *(f for pair in FILES.values() for f in pair)], ids=str
-)
+class TestMakeData:
+    @pytest.fixture(autouse=True)
+    def one_file(self, file, monkeypatch):
+        monkeypatch.setattr(corpora, "files", lambda: [file])
+
+    def test_it_says_where_the_files_are(self, cache, capsys):
+        corpora.main()
+        assert capsys.readouterr().out == f"{cache / 'letters.txt'}\n"
+
+    def test_a_copy_serves_without_a_network(self, given, cache, server, capsys):
+        corpora.main(str(given.parent))
+        assert capsys.readouterr().out == f"{given / 'letters.txt'}\n"
+        (cache / "letters.txt").unlink()
+        corpora.main(str(given.parent))
+        assert (given / "letters.txt").read_bytes() == CONTENT
+        assert server.asked == [None]
+
+    def test_it_fails_when_a_file_cannot_be_had(self, server):
+        server.answers.append(Answer(status=404))
+        with pytest.raises(SystemExit, match="answered 404"):
+            corpora.main()
+
+
+def remote_files_in(value):
+    """Every remote file in a value, however deep."""
+    match value:
+        case RemoteFile():
+            yield value
+        case dict():
+            yield from remote_files_in(list(value.values()))
+        case list() | tuple():
+            for part in value:
+                yield from remote_files_in(part)
+
+
+def test_make_data_knows_every_file():
+    modules = [m.name for m in pkgutil.iter_modules(data.__path__, f"{data.__name__}.")]
+    namespaces = [vars(importlib.import_module(module)) for module in modules]
+    there = {file for names in namespaces for file in remote_files_in(dict(names))}
+    assert set(REMOTE) == there
+    assert len(REMOTE) >= 8
+
+
+@pytest.mark.parametrize("remote", REMOTE, ids=lambda remote: remote.name)
 def test_every_origin_is_pinned(remote):
     """A commit in the address: what was verified cannot change under it."""
     assert re.match(

@@ -1,9 +1,9 @@
 import gzip
 import importlib
 
+import needs
 import pytest
 
-from seq2seq_lib.data.download import find_local
 from seq2seq_lib.data.multi30k import (
     FILES,
     Direction,
@@ -24,8 +24,7 @@ from seq2seq_lib.data.vocabulary import UNK
 )
 def test_the_parts(part, size, beginning):
     part = Multi30kPart(part)
-    if not all(find_local(file) for file in FILES[part]):
-        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    needs.corpus("multi30k-de-en")
     pairs = multi30k(part)
     assert len(pairs) == size
     for pair in pairs:
@@ -73,8 +72,7 @@ def test_both_sides_need_as_many_lines(write):
 
 @pytest.fixture(scope="module")
 def corpora():
-    if not all(find_local(file) for files in FILES.values() for file in files):
-        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    needs.corpus("multi30k-de-en")
     return {direction: multi30k_corpus(direction) for direction in Direction}
 
 

@@ -1,9 +1,9 @@
 import importlib
 
+import needs
 import pytest
 
 from seq2seq_lib.data.cmudict import PHONEMES
-from seq2seq_lib.data.download import find_local
 from seq2seq_lib.data.pronalsyl import TEST, TRAIN, pronalsyl
 
 
@@ -13,8 +13,7 @@ def words(part):
 
 @pytest.fixture(scope="module")
 def corpus():
-    if not (find_local(TRAIN) and find_local(TEST)):
-        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    needs.corpus("pronalsyl")
     return pronalsyl()
 
 

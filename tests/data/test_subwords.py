@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2seq_lib.data.subwords import SubwordVocabulary, read_vocabulary
+from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
+from seq2seq_lib.models.saved import read_vocabulary
 
 TEXT = [
     "Zwei Hunde laufen über die Wiese.",

@@ -1,13 +1,12 @@
-import json
+import dataclasses
 
 import pytest
-from tiny_models import copier, ship
+from tiny_models import copier
 
-from seq2seq_lib.cli import main
-from seq2seq_lib.data import Corpus, Example, toy_corpus
+from seq2seq_lib.data import Corpus, Example, TaskName, toy_corpus
 from seq2seq_lib.data.toy import ToyTask
 from seq2seq_lib.evaluation import analysis
-from seq2seq_lib.pretrained import weights
+from seq2seq_lib.search import SearchConfig
 
 
 def example(german, english):
@@ -30,6 +29,8 @@ def corpus(dictionary):
         test=[example("ein", "a")],
         source_vocabulary=dictionary.source_vocabulary,
         target_vocabulary=dictionary.target_vocabulary,
+        task=TaskName.TRANSLATION,
+        target_language="en",
     )
 
 
@@ -51,7 +52,7 @@ def test_a_corpus_is_counted_on_both_sides(corpus):
 
 def test_what_is_missing_is_counted_by_rarity_and_kind(corpus):
     outputs = ["a dog runs in dog", "two dog runs in"]
-    found = analysis.errors(outputs, corpus.dev, corpus.train)
+    found = analysis.errors(outputs, corpus)
     rows = {row["from"]: (row["words"], row["found"]) for row in found["by_times_seen"]}
     # never seen: two, red, dogs, run, two, of which one two was said
     assert rows[0] == (5, 1)
@@ -72,34 +73,30 @@ def test_what_is_missing_is_counted_by_rarity_and_kind(corpus):
     assert bleu["said"] == [9, 7, 5, 3]
 
 
-def test_the_command_stores_no_sentence(dictionary, corpus, tmp_path, monkeypatch):
-    shipped = ship(dictionary, tmp_path)
-    monkeypatch.setattr("seq2seq_lib.cli.scoring.load", lambda *_, **__: shipped)
-    monkeypatch.setattr("seq2seq_lib.cli.scoring.load_corpus", lambda _: corpus)
-    monkeypatch.setattr(analysis, "DIRECTORY", tmp_path / "analyses")
-    assert main(["analyze", "model"]) == 0
-    text = (tmp_path / "analyses" / "model.json").read_text("utf-8")
-    stored = json.loads(text)
-    assert stored["sha256"] == shipped.card.sha256
-    assert stored["part"] == "dev"
-    assert stored["examples"] == 2
-    assert "rennt" not in text
-    assert "dog" not in text
+def test_words_of_one_kind_are_those_of_the_target_language(corpus):
+    def turned(examples):
+        return [Example(e.references[0], (e.source,)) for e in examples]
+
+    german = dataclasses.replace(
+        corpus,
+        name="multi30k-en-de",
+        train=turned(corpus.train),
+        dev=[example("a dog is in red", "ein Hund ist in roten an a is")],
+        target_language="de",
+    )
+    kinds = analysis.errors(["Ein Hund in roten"], german)["by_kind"]
+    assert kinds["articles"] == {"words": 1, "found": 1}  # ein, but not the English a
+    assert kinds["colours"] == {"words": 1, "found": 1}
+    assert kinds["prepositions"] == {"words": 2, "found": 1}  # an is one in German
+    assert kinds["forms of be"] == {"words": 1, "found": 0}
+    assert kinds.keys() == analysis.errors(["a", "a"], corpus)["by_kind"].keys()
 
 
-def test_only_a_translator_of_this_corpus_is_analyzed(corpus, dictionary, tmp_path):
-    shipped = ship(copier()[0], tmp_path)
-    with pytest.raises(ValueError, match="was trained on toy-copy: expected a model"):
-        analysis.analyze(shipped, corpus)
-    shipped = ship(dictionary, tmp_path)
-    with pytest.raises(ValueError, match="instead of toy-copy"):
-        analysis.analyze(shipped, toy_corpus(ToyTask.COPY))
-
-
-@pytest.mark.parametrize(
-    "path", sorted(analysis.DIRECTORY.glob("*.json")), ids=lambda path: path.stem
-)
-def test_stored_analyses_belong_to_the_shipped_weights(path):
-    stored = json.loads(path.read_text("utf-8"))
-    card = weights.read_card(path.stem)
-    assert (stored["sha256"], stored["search"]) == (card.sha256, card.search)
+def test_only_a_translator_of_this_corpus_is_analyzed(corpus, dictionary):
+    search = SearchConfig()
+    with pytest.raises(ValueError, match="was trained on toy-copy and the corpus is"):
+        analysis.analyze(copier()[0], corpus, search=search)
+    with pytest.raises(ValueError, match="was trained on multi30k-de-en and the"):
+        analysis.analyze(dictionary, toy_corpus(ToyTask.COPY), search=search)
+    with pytest.raises(ValueError, match="expected a model that translates into"):
+        analysis.analyze(copier()[0], toy_corpus(ToyTask.COPY), search=search)

@@ -1,6 +1,7 @@
 from functools import partial
 
 import pytest
+import sacrebleu
 import torch
 from tiny_models import CONFIGS, build, example_batch
 from torch.nn import functional as F
@@ -8,7 +9,13 @@ from torch.nn import functional as F
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.examples import Example, Pair
 from seq2seq_lib.data.vocabulary import EOS, Vocabulary
-from seq2seq_lib.evaluation import decode, encode_sources, error_rates, held_out_loss
+from seq2seq_lib.evaluation import (
+    best_outputs,
+    decode,
+    encode_sources,
+    held_out_loss,
+    measure,
+)
 from seq2seq_lib.models.lookup import LookupConfig
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.search import beam_search, greedy_search
@@ -42,15 +49,34 @@ def test_any_search_can_be_used(spelling):
     assert spelling.target_vocabulary.decode(found.best.tokens) == ["A", "B"]
 
 
-def test_error_rates_by_hand(spelling):
+def test_pronunciations_are_measured_in_errors(spelling):
     examples = [
         Example(tuple("ab"), (("A", "B"),)),
         Example(tuple("ca"), (("K", "A"), ("S", "A"))),  # the second one is right
         Example(tuple("cab"), (("K", "A", "B"),)),  # one of three sounds is wrong
     ]
-    assert error_rates(spelling, examples) == pytest.approx(
-        {"wer": 1 / 3, "per": 1 / 7}
-    )
+    assert measure(spelling, examples) == pytest.approx({"wer": 1 / 3, "per": 1 / 7})
+
+
+def test_sentences_come_back_as_text_in_their_order(dictionary):
+    sentences = ["ein hund rennt", "zwei", "im hund"]
+    assert best_outputs(dictionary, sentences) == ["a dog runs", "two", "in dog"]
+    with pytest.raises(ValueError, match="1 of them empty"):
+        best_outputs(dictionary, ["ein hund", " "])
+
+
+def test_a_translation_is_measured_against_the_sentences_as_written(dictionary):
+    sources = ["ein hund rennt im hund", "zwei hund rennt im hund"]
+    outputs = ["a dog runs in dog", "two dog runs in dog"]
+    references = ["a dog runs in a dog", "Two dogs run in dog"]
+    examples = [
+        Example((s,), ((r,),)) for s, r in zip(sources, references, strict=True)
+    ]
+    assert measure(dictionary, examples) == {
+        "bleu": sacrebleu.corpus_bleu(outputs, [references]).score,
+        "chrf": sacrebleu.corpus_chrf(outputs, [references]).score,
+    }
+    assert 5 < measure(dictionary, examples)["bleu"] < 95
 
 
 def test_the_held_out_loss_is_pytorchs_cross_entropy():
@@ -88,5 +114,5 @@ def test_nothing_to_encode_is_refused(spelling):
 
 def test_evaluation_leaves_the_model_training(spelling):
     spelling.model.train()
-    error_rates(spelling, [Example(("a",), (("A",),))])
+    measure(spelling, [Example(("a",), (("A",),))])
     assert spelling.model.training

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import needs
 import pytest
 import torch
 
@@ -21,9 +22,6 @@ from seq2seq_lib.grading.sandbox import Box, BoxLostError, Limits, Strength, str
 from seq2seq_lib.grading.session import grade
 from seq2seq_lib.grading.submission import RefusedError, Submission
 
-needs_sandbox = pytest.mark.skipif(
-    strongest() is not Strength.BUBBLEWRAP, reason="bubblewrap does not work here"
-)
 ATTENTION = exercises()["06_attention"]
 
 # Two of the answers of exercise 6, right and short.
@@ -220,7 +218,7 @@ def test_what_is_no_notebook_is_refused_clearly(tmp_path, content, said):
         submission.exercise_of(submission.read(path, "Ada"), exercises())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
+@needs.system(sys.platform != "win32", "Windows has no such pipes")
 def test_links_and_pipes_are_refused(tmp_path):
     (tmp_path / "other.ipynb").write_text(json.dumps(notebook(SOFTMAX)))
     (tmp_path / "link.ipynb").symlink_to(tmp_path / "other.ipynb")
@@ -295,7 +293,7 @@ def test_what_is_shown_is_harmless():
 # --- judged in a box
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_cells_out_of_order_and_edited_given_cells_count_in_full():
     found = graded(
         "answer = helper(2)",  # before its definition
@@ -318,7 +316,7 @@ def test_cells_out_of_order_and_edited_given_cells_count_in_full():
     assert found.strength is Strength.BUBBLEWRAP
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_of_two_answers_the_last_counts_and_an_error_takes_none_away():
     found = graded(
         "def masked_softmax(scores, mask):\n    return 0\nprint(later)",
@@ -330,7 +328,7 @@ def test_of_two_answers_the_last_counts_and_an_error_takes_none_away():
     assert [note.split()[2] for note in found.notes] == ["2", "4"]
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_grading_twice_gives_the_same():
     cells = (
         "import random\nR = random.random()",
@@ -365,7 +363,7 @@ def test_a_hidden_check_tells_nothing_of_its_inputs():
         assert all(hidden)
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_the_box_sees_nothing_but_python():
     box = Box(Strength.BUBBLEWRAP, Limits(cpu=5))
     seen = """
@@ -388,7 +386,7 @@ raise ValueError([tests, places, network, (root / "exercises").exists(), others]
     assert reply["message"] == "[[], ['/tmp', '/dev/shm'], 101, False, []]"
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_a_box_that_is_lost_says_why():
     box = Box(Strength.BUBBLEWRAP, Limits(cpu=1))
     with pytest.raises(BoxLostError, match="computed for longer than 1 seconds"):
@@ -398,8 +396,8 @@ def test_a_box_that_is_lost_says_why():
 ASK = "import os\nraise ValueError(os.getuid())"
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0, reason="needs root on Linux"
+@needs.system(
+    sys.platform == "linux" and os.geteuid() == 0, "only root can be another user"
 )
 def test_another_user_has_limits_and_leaves_nothing_behind():
     box = Box(Strength.USER, Limits(cpu=2, processes=4))
@@ -455,7 +453,7 @@ def masked_softmax(scores, mask):
 """
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_harmless_cell_costs_nothing(name):
     indented = "\n".join(f"    {line}" for line in USING.splitlines())
@@ -463,14 +461,14 @@ def test_a_harmless_cell_costs_nothing(name):
     assert earned(graded(cell)) == {"q1": FULL["q1"]}
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_what_a_cell_imports_from_the_future_counts_for_all():
     answer = SOFTMAX.replace("(scores, mask)", "(scores: Shown, mask: Hidden)", 1)
     assert earned(graded(answer)) == {}  # there are no such names
     assert earned(graded("from __future__ import annotations", answer)) == {"q1": 6}
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_an_answer_above_the_stub_counts(tmp_path):
     stub = 'def masked_softmax(scores, mask):\n    """Write it."""\n'
     stub += '    raise NotImplementedError("write masked_softmax")'

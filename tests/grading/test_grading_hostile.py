@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 
 from seq2seq_lib.grading.exercise import exercises
-from seq2seq_lib.grading.sandbox import Box, Limits, Strength, strongest
+from seq2seq_lib.grading.sandbox import Box, Limits, strongest
 from seq2seq_lib.grading.session import grade
 from seq2seq_lib.grading.submission import Submission, plain_python
 
-pytestmark = pytest.mark.skipif(
-    strongest() is not Strength.BUBBLEWRAP, reason="bubblewrap does not work here"
-)
+pytestmark = pytest.mark.usefixtures("sandbox")
 ATTENTION = exercises()["06_attention"]
 # Two seconds are for what never ends by itself. What needs time to go wrong, such as
 # filling a gigabyte, gets the usual limits: on a slow machine it needs more.
@@ -246,9 +244,9 @@ def test_an_endless_loop_in_a_function_is_stopped():
     loop = "def kernel_regression(*a):\n    while True: pass"
     result = graded(HONEST, loop, limits=SHORT)
     assert earned(result) == {"q1": 6}
-    assert {o.message for o in result.outcomes if o.question == "q4"} == {
-        "Your code was stopped: it computed for longer than 2 seconds."
-    }
+    messages = [o.message for o in result.outcomes if o.question == "q4"]
+    assert messages
+    assert all("longer than 2 seconds" in message for message in messages)
 
 
 # A wrong q1 that leaves a reply behind for whoever asks next.

@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 
 import nbformat
+import needs
 import pytest
 from fresh_machine import COLABS_PIP, INSTALLED, Machine, git, linked, required
 
@@ -36,7 +37,7 @@ def names(tmp_path, monkeypatch):
     return found
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="otter reads no UTF-8 there")
+@needs.system(sys.platform != "win32", "otter reads no UTF-8 there")
 @pytest.mark.parametrize("started", [True, False], ids=["started", "plain otter"])
 def test_a_check_names_the_mistake_and_the_score(names, started, capsys):
     if started:

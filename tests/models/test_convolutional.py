@@ -6,7 +6,7 @@ from seq2seq_lib.models.convolutional import ConvEncoder
 
 
 def test_a_layer_by_hand():
-    encoder = ConvEncoder(9, width=4, layers=1).double()
+    encoder = ConvEncoder(9, 4, layers=1).double()
     source = torch.randint(4, 9, (1, 6))
     states = encoder(source, torch.ones(1, 6, dtype=torch.bool)).states[0]
     embedded = encoder.embedding(source)[0]
@@ -21,7 +21,7 @@ def test_a_layer_by_hand():
 @pytest.mark.parametrize("layers, kernel", [(1, 3), (2, 3), (3, 5)])
 def test_a_state_sees_its_receptive_field_and_no_more(layers, kernel):
     torch.manual_seed(0)
-    encoder = ConvEncoder(9, width=16, layers=layers, kernel=kernel).double()
+    encoder = ConvEncoder(9, 16, layers=layers, kernel=kernel).double()
     for parameter in encoder.parameters():
         torch.nn.init.uniform_(parameter, -1, 1)
     source = torch.full((1, 31), 4)
@@ -36,4 +36,4 @@ def test_a_state_sees_its_receptive_field_and_no_more(layers, kernel):
 
 def test_an_even_kernel_has_no_middle():
     with pytest.raises(ValueError, match="kernel=4 has no middle: use an odd one"):
-        ConvEncoder(9, width=4, kernel=4)
+        ConvEncoder(9, 4, kernel=4)

@@ -16,11 +16,17 @@ SOURCE, TARGET = Vocabulary("abcdefg"), Vocabulary("vwxyz")
 
 
 @pytest.fixture
+def device(real_device):
+    """Brute force takes long where every operation is a call of Python."""
+    return real_device
+
+
+@pytest.fixture
 def models(device):
     dtype = torch.float if device.type == "mps" else torch.double
     kinds = ("transformer-rotary", "attention-lstm", "gru")
     return [
-        SavedModel(build(CONFIGS[kind], dtype).to(device), SOURCE, TARGET, "toy")
+        SavedModel(build(CONFIGS[kind], dtype).to(device), SOURCE, TARGET, "toy-copy")
         for kind in kinds
     ]
 

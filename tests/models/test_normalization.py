@@ -4,10 +4,13 @@ from torch import nn
 from torch.testing import assert_close
 
 from seq2seq_lib.models.normalization import (
+    LayerNorm,
     MaskedBatchNorm,
-    Normalization,
     NormKind,
+    NormOrder,
+    Residual,
     layer_norm,
+    make_norm,
 )
 
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -24,8 +27,8 @@ def test_layer_norm_equals_pytorch(x):
     nn.init.normal_(theirs.weight)
     nn.init.normal_(theirs.bias)
     assert_close(layer_norm(x, theirs.weight, theirs.bias), theirs(x), **EXACT)
-    ours = Normalization(NormKind.LAYER, 8).double()
-    ours.norm.load_state_dict(theirs.state_dict())
+    ours = LayerNorm(8).double()
+    ours.load_state_dict(theirs.state_dict())
     assert_close(ours(x, MASK), theirs(x), **EXACT)
 
 
@@ -56,8 +59,8 @@ def test_padding_has_no_part_in_the_statistics(x):
 
 
 def test_only_layer_norm_leaves_a_row_alone(x):
-    layer = Normalization(NormKind.LAYER, 8).double()
-    batch = Normalization(NormKind.BATCH, 8).double()
+    layer = make_norm(NormKind.LAYER, 8).double()
+    batch = make_norm(NormKind.BATCH, 8).double()
     assert_close(layer(x[:1], MASK[:1]), layer(x, MASK)[:1], **EXACT)
     assert not torch.allclose(batch(x[:1], MASK[:1]), batch(x, MASK)[:1], atol=0.01)
     batch.eval()  # with running averages it does
@@ -65,4 +68,30 @@ def test_only_layer_norm_leaves_a_row_alone(x):
 
 
 def test_no_normalization_changes_nothing(x):
-    assert torch.equal(Normalization(NormKind.NONE, 8)(x, MASK), x)
+    assert torch.equal(make_norm(NormKind.NONE, 8)(x, MASK), x)
+
+
+@pytest.mark.parametrize("order", NormOrder)
+def test_pre_and_post_norm_are_what_they_say(x, order):
+    residual = Residual(8, order=order).double()
+    nn.init.normal_(residual.norm.weight)
+    expected = {
+        NormOrder.PRE: x + residual.norm(x).sin(),
+        NormOrder.POST: residual.norm(x + x.sin()),
+    }
+    assert_close(residual(x, torch.sin), expected[order], **EXACT)
+
+
+@pytest.mark.parametrize("order", NormOrder)
+def test_a_residual_drops_only_what_the_sublayer_adds(x, order):
+    residual = Residual(8, order=order, norm=NormKind.NONE, dropout=0.5).double()
+    added = residual.train()(x, torch.ones_like) - x
+    assert added.round(decimals=6).unique().tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("order", NormOrder)
+def test_a_residual_hides_padding_from_batch_norm(x, order):
+    residual = Residual(8, order=order, norm=NormKind.BATCH).double()
+    garbage = x.masked_fill(~MASK[..., None], 1e6)
+    seen, expected = residual(garbage, torch.sin, MASK), residual(x, torch.sin, MASK)
+    assert_close(seen[MASK], expected[MASK], **EXACT)

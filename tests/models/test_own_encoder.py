@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seq2seq_lib.data import Batches, ToyTask, encode_pairs, toy_corpus
-from seq2seq_lib.evaluation import decode, error_rates, held_out_loss
+from seq2seq_lib.evaluation import decode, held_out_loss, measure
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.plotting import heat_map, plot_beam_tree
 from seq2seq_lib.search import beam_search
@@ -34,7 +34,7 @@ def trained():
 def test_it_is_trained_searched_and_evaluated(trained):
     saved, corpus = trained
     # to sort, one need not know the order: most words come out right
-    assert error_rates(saved, corpus.dev)["wer"] < 0.2
+    assert measure(saved, corpus.dev)["wer"] < 0.2
     pairs = encode_pairs(corpus.dev, saved.source_vocabulary, saved.target_vocabulary)
     loss = held_out_loss(saved.model, Batches(pairs, budget=512).epoch(0))
     assert loss["perplexity"] < 2

@@ -1,3 +1,4 @@
+import copy
 import math
 
 import pytest
@@ -5,9 +6,12 @@ import torch
 from torch.testing import assert_close
 
 from seq2seq_lib.models.positional import (
+    LearnedPositions,
     PositionKind,
-    Positions,
     Rotary,
+    Sinusoids,
+    make_positions,
+    rotate,
     shift_matrix,
     sinusoids,
 )
@@ -44,7 +48,7 @@ def test_one_rotation_shifts_every_position(distance):
 
 
 def test_rotary_scores_depend_on_the_distance_only():
-    rotary = Rotary(6, longest=4)  # and it grows when it must
+    rotary = Rotary(6, 4)  # and it grows when it must
     query, key = torch.randn(6), torch.randn(6)
     queries = rotary(query.expand(1, 1, 30, 6))[0, 0]
     keys = rotary(key.expand(1, 1, 30, 6))[0, 0]
@@ -64,7 +68,7 @@ def test_rotary_positions_can_start_anywhere(start):
 
 @pytest.mark.parametrize("kind", PositionKind)
 def test_positions_can_start_anywhere(kind):
-    positions, x = Positions(kind, 8, longest=20), torch.randn(2, 9, 8)
+    positions, x = make_positions(kind, 8, 20), torch.randn(2, 9, 8)
     assert_close(positions(x)[:, 4:], positions(x[:, 4:], start=4), **EXACT)
     told = positions(torch.zeros(1, 9, 8))[0]
     if kind in (PositionKind.SINUSOIDAL, PositionKind.LEARNED):
@@ -74,14 +78,14 @@ def test_positions_can_start_anywhere(kind):
 
 
 def test_a_sinusoidal_table_grows_and_is_not_saved():
-    positions = Positions(PositionKind.SINUSOIDAL, 8, longest=4)
+    positions = Sinusoids(8, 4)
     assert_close(positions(torch.zeros(1, 11, 8))[0], sinusoids(11, 8), **EXACT)
     assert not positions.state_dict()
     assert not list(positions.parameters())
 
 
 def test_a_position_never_learned_is_refused():
-    positions = Positions(PositionKind.LEARNED, 8, longest=4)
+    positions = LearnedPositions(8, 4)
     with pytest.raises(ValueError, match=r"position 4 was never learned: .* has 4"):
         positions(torch.zeros(1, 5, 8))
     with pytest.raises(ValueError, match=r"longest=6"):
@@ -94,6 +98,30 @@ def test_an_odd_width_has_no_pairs():
 
 
 def test_tables_follow_the_model_to_its_device():
-    for module in (Positions(PositionKind.SINUSOIDAL, 8, longest=4), Rotary(8)):
+    for module in (Sinusoids(8, 4), Rotary(8)):
         assert all(b.device.type == "meta" for b in module.to("meta").buffers())
         assert list(module.buffers())
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_rotating_is_turning_complex_numbers(start):
+    x = torch.randn(2, 3, 7, 6)
+    steps = torch.arange(start, start + 7)[:, None]
+    angles = steps / 10000 ** (torch.arange(0, 6, 2) / 6)
+    pairs = torch.view_as_complex(x.view(2, 3, 7, 3, 2))
+    turned = torch.view_as_real(pairs * torch.polar(torch.ones(7, 3), angles))
+    assert_close(rotate(x, start), turned.flatten(-2), **EXACT)
+    assert_close(Rotary(6, 4)(x, start=start), turned.flatten(-2), **EXACT)
+
+
+@pytest.mark.parametrize("module, shape", [(Sinusoids(8, 4), ()), (Rotary(8, 4), (2,))])
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+def test_a_table_that_grew_in_a_search_can_be_trained_with(module, shape, dtype):
+    module = copy.deepcopy(module).to(dtype)
+    x = torch.randn(1, *shape, 9, 8, dtype=dtype)
+    with torch.inference_mode():
+        module(x)
+    assert not any(table.is_inference() for table in module.buffers())
+    x.requires_grad_()
+    module(x).square().sum().backward()
+    assert x.grad.abs().sum() > 0

@@ -129,7 +129,7 @@ def test_summaries_by_hand():
 
 def test_the_last_summary_is_pytorchs_final_state():
     torch.manual_seed(0)
-    encoder = RNNEncoder(9, width=6).double()
+    encoder = RNNEncoder(9, 6).double()
     source = torch.randint(4, 9, (3, 5))
     summary = encoder(source, MASK).summary
     forwards, backwards = encoder.recurrent.layers[0]
@@ -141,4 +141,4 @@ def test_the_last_summary_is_pytorchs_final_state():
 
 def test_an_odd_width_cannot_be_shared_by_two_directions():
     with pytest.raises(ValueError, match=r"width=7 does not split .* even"):
-        RNNEncoder(9, width=7)
+        RNNEncoder(9, 7)

@@ -63,7 +63,7 @@ def test_a_search_returns_where_its_outputs_looked(name):
 
 
 def test_memory_and_decoder_may_differ_in_width():
-    decoder = AttentionDecoder(9, encoder_width=6, width=8, kind=CellKind.LSTM).double()
+    decoder = AttentionDecoder(9, 8, encoder_width=6, kind=CellKind.LSTM).double()
     model, batch = build(CONFIGS["gru"]), example_batch()
     memory = model.encode(batch)
     narrow = type(memory)(memory.states[..., :6], memory.mask, memory.summary[:, :6])

@@ -1,21 +1,27 @@
+import dataclasses
 import pickle
 import sys
 
+import needs
 import pytest
 import safetensors.torch
 import torch
 from tiny_models import CONFIGS, build, example_batch
 from torch import nn
 
+from seq2seq_lib.data.examples import TaskName
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.vocabulary import Vocabulary
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.models.saved import (
+    MODEL_FORMAT,
     SavedModel,
     load_model,
     load_weights,
+    read_tensors,
     save_model,
     weights_of,
+    write_tensors,
 )
 
 
@@ -43,6 +49,33 @@ def test_a_model_comes_back_as_it_was(name, tmp_path, device):
     assert loaded.split == "toy-copy"
     assert loaded.model.config == original.model.config
     assert not loaded.model.training
+
+
+def without_task(path, **changes):
+    """The file as earlier versions wrote it."""
+    tensors, header = read_tensors(path, MODEL_FORMAT)
+    del header["task"]
+    write_tensors(path, tensors, {**header, **changes})
+    return path
+
+
+def test_a_model_knows_its_task(tmp_path):
+    original = dataclasses.replace(saved(), split="cnn-dm", task=TaskName.PRONUNCIATION)
+    save_model(tmp_path / "own", original)
+    assert load_model(tmp_path / "own").task is TaskName.PRONUNCIATION
+    assert saved().task is TaskName.TOY  # that of its split
+
+
+def test_files_without_a_task_have_that_of_their_split(tmp_path):
+    path = tmp_path / "model"
+    save_model(path, saved())
+    without_task(path, split="multi30k-en-de")
+    assert load_model(path).task is TaskName.TRANSLATION
+    save_model(path, saved())
+    without_task(path, split="cnn-dm")
+    with pytest.raises(ValueError, match=r"'cnn-dm' is not .* the task must be given"):
+        load_model(path)
+    assert load_model(path, task=TaskName.TOY).task is TaskName.TOY
 
 
 def test_a_vocabulary_comes_back_as_its_kind(tmp_path):
@@ -79,7 +112,8 @@ def test_a_model_without_configuration_cannot_be_saved(tmp_path):
     bare = EncoderDecoder(model.encoder, model.decoder)
     with pytest.raises(ValueError, match="has no configuration, so a file could not"):
         save_model(
-            tmp_path / "model", SavedModel(bare, Vocabulary("a"), Vocabulary("b"), "x")
+            tmp_path / "model",
+            SavedModel(bare, Vocabulary("a"), Vocabulary("b"), "toy-copy"),
         )
     assert not list(tmp_path.iterdir())
 
@@ -87,9 +121,7 @@ def test_a_model_without_configuration_cannot_be_saved(tmp_path):
 def test_weights_of_another_model_are_refused_and_change_nothing():
     small, large = build(CONFIGS["gru"]), build(CONFIGS["lstm"])
     before = {name: tensor.clone() for name, tensor in weights_of(small).items()}
-    with pytest.raises(
-        ValueError, match=r"file.x holds the weights of another model: \d+"
-    ):
+    with pytest.raises(ValueError, match=r"file\.x .* another model"):
         load_weights(small, weights_of(large), origin="file.x")
     for name, tensor in weights_of(small).items():
         assert torch.equal(tensor, before[name])
@@ -100,16 +132,14 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
     path = tmp_path / "model.safetensors"
     save_model(path, saved())
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"model.safetensors \(.* bytes\) is damaged"):
+    with pytest.raises(ValueError, match=r"model\.safetensors .* damaged"):
         load_model(path)
 
 
 def test_a_foreign_safetensors_file_is_refused(tmp_path):
     path = tmp_path / "other.safetensors"
     safetensors.torch.save_file({"x": torch.zeros(1)}, path)
-    with pytest.raises(
-        ValueError, match="has the format None, expected 'seq2seq_lib model"
-    ):
+    with pytest.raises(ValueError, match="format None, expected 'seq2seq_lib"):
         load_model(path)
 
 
@@ -144,7 +174,7 @@ def test_a_missing_file_says_its_name(tmp_path):
         load_model(tmp_path / "nowhere.safetensors")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no file-size limit on Windows")
+@needs.system(sys.platform != "win32", "no file-size limit on Windows")
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     import resource
 

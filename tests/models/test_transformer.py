@@ -11,18 +11,20 @@ from torch.testing import assert_close
 from seq2seq_lib.data.vocabulary import PAD, Vocabulary
 from seq2seq_lib.interface import EncoderDecoder
 from seq2seq_lib.models.dropout import Dropout
-from seq2seq_lib.models.multi_head import FoldedSource, causal_mask
+from seq2seq_lib.models.fast import FoldedSource, lay_out_for_decoding
+from seq2seq_lib.models.multi_head import causal_mask
 from seq2seq_lib.models.normalization import NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind
 from seq2seq_lib.models.rnn_seq2seq import RNNDecoder
 from seq2seq_lib.models.saved import SavedModel, load_model, save_model
 from seq2seq_lib.models.torch_transformer import from_torch, to_torch
-from seq2seq_lib.models.transformer import (
+from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.models.transformer_blocks import FeedForward
+from seq2seq_lib.models.transformer_stacks import (
     DropoutSites,
-    TransformerConfig,
+    TransformerDecoder,
     TransformerEncoder,
 )
-from seq2seq_lib.models.transformer_blocks import FeedForward
 from seq2seq_lib.training.loss import cross_entropy
 
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -72,7 +74,9 @@ def test_the_model_equals_pytorchs_transformer(order, padded):
     assert_close(mine, expected, **EXACT)
     # and so are the gradients, carried over like the weights
     cross_entropy(mine, batch.target, batch.target_mask).backward()
-    ours_grad = ours.encoder.blocks[0].attention.project.weight.grad.clone()
+    attention = ours.encoder.blocks[0].attention
+    projections = (attention.query, attention.key, attention.value)
+    ours_grad = torch.cat([layer.weight.grad for layer in projections])
     cross_entropy(expected, batch.target, batch.target_mask).backward()
     theirs_grad = theirs.encoder.layers[0].self_attn.in_proj_weight.grad
     assert_close(ours_grad, theirs_grad, **EXACT)
@@ -120,7 +124,7 @@ def test_other_sizes_and_other_models_are_refused():
     model = TransformerConfig(**SIZES, **SMALL, order=NormOrder.POST).build()
     with pytest.raises(ValueError, match=r"2 \+ 2 layers, torch.nn.Transformer 1 \+ 1"):
         from_torch(plain(8, 2, 1, 1, 12), model)
-    with pytest.raises(ValueError, match=r"shape \(48, 16\), ours \(24, 8\)"):
+    with pytest.raises(ValueError, match=r"shape \(16, 16\), ours \(8, 8\)"):
         from_torch(plain(16, 2, 2, 2, 12), model)
     with pytest.raises(ValueError, match=r"only a Transformer fits nn\.Transformer"):
         to_torch(build(CONFIGS["gru"]))
@@ -129,7 +133,7 @@ def test_other_sizes_and_other_models_are_refused():
 def test_the_feed_forward_network_is_two_one_by_one_convolutions():
     network = FeedForward(8, 12).double()
     first, second = nn.Conv1d(8, 12, 1).double(), nn.Conv1d(12, 8, 1).double()
-    for convolution, linear in ((first, network[0]), (second, network[3])):
+    for convolution, linear in ((first, network.first), (second, network.second)):
         convolution.weight = nn.Parameter(linear.weight[..., None])
         convolution.bias = linear.bias
     x = torch.randn(2, 5, 8, dtype=torch.double)
@@ -170,7 +174,7 @@ def test_one_embedding_survives_a_file(tmp_path):
     sizes = {"source_symbols": 11, "target_symbols": 11}
     model = TransformerConfig(**sizes, **SMALL, tie_source=True).build().eval()
     symbols = Vocabulary("abcdefg")
-    save_model(tmp_path / "m", SavedModel(model, symbols, symbols, "toy"))
+    save_model(tmp_path / "m", SavedModel(model, symbols, symbols, "toy-copy"))
     again = load_model(tmp_path / "m", device=torch.device("cpu")).model
     assert again.encoder.embedding.embedding.weight is again.decoder.output.weight
     batch = example_batch()
@@ -181,7 +185,7 @@ def sites(config):
     """How many dropouts act in each kind of place."""
     found = Counter()
     for name, module in config.build().named_modules():
-        if isinstance(module, Dropout) and module.share > 0:
+        if isinstance(module, Dropout) and module.p > 0:
             part = name.split(".")
             found["embedding" if "embedding" in part else part[-2].split("_")[-1]] += 1
     return found
@@ -221,29 +225,17 @@ def test_other_choices_are_refused(options, difference):
         from_torch(theirs, model)
 
 
-def test_pre_and_post_norm_are_what_they_say():
-    for order in NormOrder:
-        model = build(TransformerConfig(**SIZES, **SMALL, order=order))
-        residual = model.encoder.blocks[0].attention_residual
-        x, said = torch.randn(2, 2, 3, 8, dtype=torch.double)
-        norm = residual.norm.norm
-        pre = order is NormOrder.PRE
-        assert_close(residual.before(x, None), norm(x) if pre else x)
-        expected = x + said if pre else norm(x + said)
-        assert_close(residual.after(x, said, None), expected)
-
-
 def test_heads_of_every_block_can_be_seen():
     model, batch = build(CONFIGS["transformer"]), example_batch()
-    memory = model.encode(batch)
-    heads = model.decoder.heads(memory, batch.decoder_input)
+    encoded = model.encode(batch)
+    heads = model.decoder.heads(encoded, batch.decoder_input)
     assert [tuple(h.shape) for h in heads] == [(3, 2, 6, 6)] * 2
     assert_close(
-        heads[-1].mean(dim=1), model.decoder.attention(memory, batch.decoder_input)
+        heads[-1].mean(dim=1), model.decoder.attention(encoded, batch.decoder_input)
     )
-    looked = model.encoder.attention(batch.source, batch.source_mask)
-    assert [tuple(h.shape) for h in looked] == [(3, 2, 6, 6)] * 2
-    for weights in (*heads, *looked):
+    encoder_heads = model.encoder.attention(batch.source, batch.source_mask)
+    assert [tuple(h.shape) for h in encoder_heads] == [(3, 2, 6, 6)] * 2
+    for weights in (*heads, *encoder_heads):
         assert_close(weights.sum(dim=-1), torch.ones_like(weights[..., 0]))
     # nothing of it stays behind
     assert not any(isinstance(v, torch.Tensor) for v in vars(model.decoder).values())
@@ -254,19 +246,19 @@ def test_the_cache_is_used():
     state = model.decoder.init_state(model.encode(batch))
     for length in range(1, 4):
         _, state = model.decoder.step(batch.decoder_input[:, 0], state)
-        assert [len(past) for past in state.past] == [length] * 2
+        assert [len(cache) for cache in state.caches] == [length] * 2
 
 
 @pytest.mark.parametrize("padding", [0, 1])
 def test_a_search_of_one_source_takes_a_shorter_way_to_the_same(padding):
     model, batch = build(CONFIGS["transformer"]), example_batch()
     source = torch.tensor([[4, 3] + [PAD] * padding])
-    memory = model.encoder(source, source != PAD)
+    encoded = model.encoder(source, source != PAD)
     tokens = batch.decoder_input[:1]
-    state = model.decoder.init_state(memory)
+    state = model.decoder.init_state(encoded)
     with torch.inference_mode():
-        short = model.decoder.init_state(memory)
-        assert isinstance(short.memory[0], FoldedSource)
+        short = model.decoder.init_state(encoded)
+        assert isinstance(short.fast[0].source, FoldedSource)
         for token in tokens[0]:
             rows = torch.zeros(3, dtype=torch.long)  # a beam of three
             state, short = state.reorder(rows), short.reorder(rows)
@@ -289,8 +281,8 @@ def test_rows_of_a_source_share_its_keys_and_values(rows, sources, each):
     state = model.decoder.init_state(model.encode(batch))
     _, state = model.decoder.step(batch.decoder_input[:, 0], state)
     shared = state.reorder(torch.tensor(rows))
-    assert (len(shared.memory[0].key), shared.rows) == (sources, each)
-    assert (shared.memory is state.memory) == (rows == [0, 0, 1, 1, 2, 2])
+    assert (len(shared.sources[0].key), shared.rows) == (sources, each)
+    assert (shared.sources is state.sources) == (rows == [0, 0, 1, 1, 2, 2])
     token = torch.arange(3, 3 + len(rows))
     scores, _ = model.decoder.step(token, shared)
     for number, row in enumerate(rows):
@@ -313,9 +305,9 @@ def test_wrong_sizes_are_refused(options, message):
         TransformerConfig(**(SIZES | SMALL | options))
 
 
-def test_memory_and_decoder_must_fit():
-    encoder = TransformerEncoder(TransformerConfig(**SIZES, **SMALL))
-    decoder = RNNDecoder(9, encoder_width=6, width=8)
+def test_encoder_and_decoder_must_fit():
+    encoder = TransformerEncoder(11, TransformerConfig(**SIZES, **SMALL))
+    decoder = RNNDecoder(9, 8, encoder_width=6)
     with pytest.raises(ValueError, match=r"has width 8, but the decoder .* for 6"):
         EncoderDecoder(encoder, decoder)
 
@@ -332,10 +324,72 @@ def test_batch_norm_in_a_decoder_leaks_the_future_in_training():
     model, batch = build(CONFIGS["transformer-batch"]).train(), example_batch()
     for module in model.modules():
         if isinstance(module, Dropout):
-            module.share = 0.0
-    memory = model.encode(batch)
-    before = model.decoder(memory, batch.decoder_input)
+            module.p = 0.0
+    encoded = model.encode(batch)
+    before = model.decoder(encoded, batch.decoder_input)
     tokens = batch.decoder_input.clone()
     tokens[1, 5] = 8
-    after = model.decoder(memory, tokens)
+    after = model.decoder(encoded, tokens)
     assert (after[1, :5] - before[1, :5]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["transformer", "transformer-rotary"])
+def test_the_full_pass_alone_decodes_as_the_cached_decoder_does(name):
+    model, batch = build(CONFIGS[name]), example_batch()
+    plain = TransformerDecoder(model.config).double().eval()
+    plain.load_state_dict(model.decoder.state_dict())
+    encoded, rows = model.encode(batch), torch.tensor([2, 0, 0])
+    states = [decoder.init_state(encoded) for decoder in (plain, model.decoder)]
+    for token in batch.decoder_input.unbind(1):
+        scores, states[0] = plain.step(token, states[0].reorder(rows))
+        expected, states[1] = model.decoder.step(token, states[1].reorder(rows))
+        assert_close(scores, expected, **EXACT)
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", ["transformer", "transformer-rotary"])
+def test_a_search_multiplies_once_for_query_key_and_value(name, rows, by_columns):
+    model, batch = build(CONFIGS[name]), example_batch()
+    if by_columns:
+        lay_out_for_decoding(model)
+    encoded = model.encode(batch).reorder(torch.arange(rows))
+    state = model.decoder.init_state(encoded)
+    with torch.inference_mode():
+        fast = model.decoder.init_state(encoded)
+        assert all(block.weight.shape == (24, 8) for block in fast.fast)
+        for token in batch.decoder_input[:rows].unbind(1):
+            scores, state = model.decoder.step(token, state)
+            same, fast = model.decoder.step(token, fast)
+            assert_close(same, scores, **EXACT)
+
+
+@pytest.mark.parametrize("positions", ["rotary", "sinusoidal"])
+def test_a_long_search_may_be_followed_by_training(positions):
+    config = TransformerConfig(
+        **SIZES, **SMALL, positions=PositionKind(positions), longest=4
+    )
+    model = config.build()
+    source = torch.full((1, 300), 5)
+    with torch.inference_mode():
+        state = model.decoder.init_state(model.encoder(source, source > 0))
+        for _ in range(300):
+            _, state = model.decoder.step(torch.tensor([5]), state)
+    outputs = model.decoder(model.encoder(source, source > 0), source)
+    outputs.sum().backward()
+
+
+def test_query_key_and_value_are_drawn_as_pytorch_draws_its_one_matrix():
+    config = TransformerConfig(**SIZES, width=64, heads=2, feed_forward=8)
+    model = config.build()
+    theirs = nn.Transformer(64, 2, 1, 1, 8, batch_first=True)
+    for block, layer in (
+        (model.encoder.blocks[0], theirs.encoder.layers[0]),
+        (model.decoder.blocks[0], theirs.decoder.layers[0]),
+    ):
+        attention = block.attention
+        for mine in (attention.query, attention.key, attention.value):
+            expected = layer.self_attn.in_proj_weight.std()
+            assert_close(mine.weight.std(), expected, rtol=0.05, atol=0)
+        mine, expected = attention.output.weight, layer.self_attn.out_proj.weight
+        assert_close(mine.std(), expected.std(), rtol=0.05, atol=0)

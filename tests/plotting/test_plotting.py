@@ -524,9 +524,7 @@ def test_a_metric_is_drawn_where_it_was_measured():
 
 
 def test_an_unknown_metric_is_refused():
-    with pytest.raises(
-        ValueError, match=r"3 rows, none with 'bleu': it knows per, wer"
-    ):
+    with pytest.raises(ValueError, match=r"none with 'bleu'.*per, wer"):
         plot_history({"GRU": HISTORY}, metric="bleu")
     with pytest.raises(ValueError, match=r"'GRU' has 0 rows, .* it knows no metric"):
         plot_history({"GRU": History()})

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from functools import partial
 
+import needs
 import pytest
 import torch
 from tiny_models import CONFIGS, SIZES, SMALL, build, example_batch
@@ -12,8 +13,6 @@ from torch.testing import assert_close
 import seq2seq_lib
 from seq2seq_lib.cli import main
 from seq2seq_lib.data import Batches, CorpusName, ToyTask, encode_pairs, load_corpus
-from seq2seq_lib.data.download import find_local
-from seq2seq_lib.data.pronalsyl import TRAIN
 from seq2seq_lib.data.subwords import SubwordVocabulary
 from seq2seq_lib.data.toy import toy_examples, toy_vocabulary
 from seq2seq_lib.data.vocabulary import BOS, Vocabulary
@@ -22,6 +21,7 @@ from seq2seq_lib.metrics import word_error_rate
 from seq2seq_lib.models.normalization import NormOrder
 from seq2seq_lib.models.saved import SavedModel, save_model
 from seq2seq_lib.models.transformer import TransformerConfig
+from seq2seq_lib.pretrained import names, read_card
 from seq2seq_lib.pretrained.export import (
     CTranslate2Model,
     Quantization,
@@ -29,7 +29,6 @@ from seq2seq_lib.pretrained.export import (
     export_onnx,
     load_onnx,
 )
-from seq2seq_lib.pretrained.weights import names, read_card
 from seq2seq_lib.search import beam_search, greedy_search
 from seq2seq_lib.training import TrainingConfig, fit
 
@@ -39,7 +38,7 @@ TRANSFORMERS = {
     "post-with-final-norm": TransformerConfig(**SIZES, **SMALL, order=NormOrder.POST),
     "deeper-decoder": TransformerConfig(**SIZES, **{**SMALL, "decoder_layers": 3}),
 }
-# what the format of CTranslate2 cannot say
+# what CTranslate2 does not support
 REFUSED = {"transformer-batch", "transformer-bare", "post-with-final-norm"}
 EXPORTS = {"ctranslate2": export_ctranslate2, "onnx": export_onnx}
 WORDS = 500
@@ -199,7 +198,7 @@ def test_our_searches_drive_onnx(trained, words, tmp_path, search):
 def test_pieces_survive_the_way_through_both_engines(tmp_path):
     pieces = SubwordVocabulary.train(["low lower lowest", "new newer"] * 9, size=20)
     config = TransformerConfig(source_symbols=20, target_symbols=20, **SMALL)
-    saved = SavedModel(build(config, torch.float), pieces, pieces, "multi30k")
+    saved = SavedModel(build(config, torch.float), pieces, pieces, "multi30k-de-en")
     search = partial(beam_search, width=3, max_length=8, n_best=2)
     texts = ["low new", "newest", "löwe"]
     expected = decode(saved, texts, search=search)
@@ -331,8 +330,7 @@ SHIPPED = [name for name in names() if read_card(name).task.startswith("pronunci
 @pytest.mark.parametrize("name", [n for n in SHIPPED if "transformer" in n])
 def test_shipped_models_say_the_same_in_other_engines(name, tmp_path):
     saved = seq2seq_lib.load(name)
-    if saved.split == "pronalsyl" and not find_local(TRAIN):
-        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    needs.corpus(saved.split)
     examples = load_corpus(CorpusName(saved.split)).dev
     sources = [example.source for example in examples]
     search = partial(beam_search, width=5, max_length=64, n_best=2)

@@ -1,5 +1,6 @@
 from functools import partial
 
+import needs
 import pytest
 import torch
 from tiny_models import CONFIGS, build
@@ -7,21 +8,20 @@ from tiny_models import CONFIGS, build
 from seq2seq_lib.data import (
     Corpus,
     Example,
+    TaskName,
     Vocabulary,
     frequent_words,
     pronalsyl,
     surnames,
 )
-from seq2seq_lib.data.download import find_local
-from seq2seq_lib.data.pronalsyl import TEST, TRAIN
 from seq2seq_lib.models.saved import SavedModel
 from seq2seq_lib.recipes import distillation
 from seq2seq_lib.recipes.distillation import (
     WEIGHT,
     Unlabelled,
-    answered,
-    chosen,
-    searched,
+    label_by_search,
+    label_from_proposals,
+    pseudo_labels,
 )
 from seq2seq_lib.recipes.joint_ngram import JointNGram, Proposal
 from seq2seq_lib.recipes.soft_targets import log_probabilities
@@ -31,35 +31,35 @@ from seq2seq_lib.search import greedy_search
 @pytest.fixture
 def saved(device):
     teacher = build(CONFIGS["gru"], torch.float).to(device)
-    return SavedModel(teacher, Vocabulary("abcdefg"), Vocabulary("vwxyz"), "toy")
+    return SavedModel(teacher, Vocabulary("abcdefg"), Vocabulary("vwxyz"), "toy-copy")
 
 
 def search(saved, symbols):
-    return searched(saved, partial(greedy_search, max_length=symbols))
+    return label_by_search(saved, partial(greedy_search, max_length=symbols))
 
 
-def test_the_teacher_answers_once(saved, tmp_path):
-    path = tmp_path / "answers.tsv"
+def test_the_teacher_labels_once(saved, tmp_path):
+    path = tmp_path / "labels.tsv"
     words = ["abc", "gfe", "d"]
-    answered(path, words, search(saved, 6))
+    pseudo_labels(path, words, search(saved, 6))
     lines = path.read_text().splitlines()
     assert [line.partition("\t")[0] for line in lines] == words
     path.write_text("abc\tv w\ngfe\nd\tx\n")  # some editors cut a tab at the end
-    kept = answered(path, words, search(saved, 6))
+    kept = pseudo_labels(path, words, search(saved, 6))
     assert kept == [  # where nothing was said, there is nothing to learn
         Example(("a", "b", "c"), (("v", "w"),)),
         Example(("d",), (("x",),)),
     ]
-    with pytest.raises(ValueError, match="answers other sources than these 2"):
-        answered(path, words[:2], search(saved, 6))
+    with pytest.raises(ValueError, match="labels other sources than these 2"):
+        pseudo_labels(path, words[:2], search(saved, 6))
 
 
-def test_a_killed_teacher_goes_on_with_what_it_has_not_answered(monkeypatch, tmp_path):
-    monkeypatch.setattr(distillation, "TOGETHER", 2)
-    path = tmp_path / "answers.tsv"
+def test_a_killed_teacher_goes_on_with_what_it_has_not_labelled(monkeypatch, tmp_path):
+    monkeypatch.setattr(distillation, "LABELS_BETWEEN_WRITES", 2)
+    path = tmp_path / "labels.tsv"
     asked = []
 
-    def answer(sources):
+    def labels(sources):
         asked.append([*sources])
         if "e" in sources and len(asked) == 3:
             raise KeyboardInterrupt
@@ -67,30 +67,30 @@ def test_a_killed_teacher_goes_on_with_what_it_has_not_answered(monkeypatch, tmp
 
     words = ["a", "b", "c", "d", "e"]
     with pytest.raises(KeyboardInterrupt):
-        answered(path, words, answer)
+        pseudo_labels(path, words, labels)
     assert path.read_text() == "a\tA\nb\tB\nc\tC\nd\tD\n"
     half_written = path.with_name(f".{path.name}.0a1b")
     half_written.touch()
-    found = answered(path, words, answer)
+    found = pseudo_labels(path, words, labels)
     assert asked == [["a", "b"], ["c", "d"], ["e"], ["e"]]
     assert found == [Example((word,), ((word.upper(),),)) for word in words]
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_the_answers_that_the_first_process_has_count(monkeypatch, tmp_path):
+def test_the_labels_that_the_first_process_has_count(monkeypatch, tmp_path):
     monkeypatch.setattr(distillation, "all_gather", lambda mine: [["a\tA"], mine])
     asked = []
-    found = answered(
+    found = pseudo_labels(
         tmp_path / "a.tsv", ["a", "b"], lambda some: asked.extend(some) or some
     )
     assert asked == ["b"]
     assert found == [Example(("a",), (("A",),)), Example(("b",), (("b",),))]
 
 
-def test_an_answer_without_an_end_is_none(saved, tmp_path):
+def test_an_output_without_an_end_is_no_label(saved, tmp_path):
     with torch.no_grad():
         saved.model.decoder.output.bias[2] = -1e4  # it never says <eos>
-    assert answered(tmp_path / "a.tsv", ["abc"], search(saved, 4)) == []
+    assert pseudo_labels(tmp_path / "a.tsv", ["abc"], search(saved, 4)) == []
 
 
 class Scripted(JointNGram):
@@ -117,17 +117,19 @@ def test_two_models_choose_together(saved):
         (0.9 / WEIGHT, order[-1]),
         (2 / WEIGHT, order[0]),
     ):
-        answer = chosen(saved, Scripted(believed, outputs, sure))
-        assert [*answer(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
+        labels = label_from_proposals(saved, Scripted(believed, outputs, sure))
+        assert [*labels(["d", "abc", "abc"])] == [(), outputs[best], outputs[best]]
 
 
 def test_the_teacher_is_not_asked_about_an_only_proposal(saved, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        distillation, "log_probabilities", lambda _, said: asked.extend(said) or []
+        distillation,
+        "log_probabilities",
+        lambda _, outputs: asked.extend(outputs) or [],
     )
     only = Scripted([0.0], [("v", "w")], 1)
-    assert chosen(saved, only)(["d", "abc"]) == [(), ("v", "w")]
+    assert label_from_proposals(saved, only)(["d", "abc"]) == [(), ("v", "w")]
     assert asked == []
 
 
@@ -142,7 +144,7 @@ def test_other_seeds_invent_other_words(monkeypatch):
         for e, end in enumerate(ends)
         if (s + e) % 2
     ]
-    corpus = Corpus("toy", train, [], [], letters, letters)
+    corpus = Corpus("toy", train, [], [], letters, letters, TaskName.TOY)
     first, again, other = (
         Unlabelled.WORDS.sources(corpus, seed=seed)[-9:] for seed in (0, 0, 1)
     )
@@ -155,7 +157,7 @@ def test_after_surnames_come_frequent_and_invented_words(monkeypatch):
     letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
     known = ["the", "xxnationzz", "xxnationall", "yynationzz"]
     train = [Example(tuple(word), (("v",),)) for word in known]
-    corpus = Corpus("toy", train, [], [], letters, letters)
+    corpus = Corpus("toy", train, [], [], letters, letters, TaskName.TOY)
     words = Unlabelled.WORDS.sources(corpus)
     names = Unlabelled.SURNAMES.sources(corpus)
     assert words[: len(names)] == names
@@ -165,14 +167,13 @@ def test_after_surnames_come_frequent_and_invented_words(monkeypatch):
     assert not set(known) & set(words)
 
 
-def test_no_word_of_the_corpus_is_answered():
+def test_no_word_of_the_corpus_is_labelled():
     def part(*words):
         return [Example(tuple(word), (("v",),)) for word in words]
 
     letters = Vocabulary("abcdefghijklmnopqrstuvwxyz")
-    corpus = Corpus(
-        "toy", part("smith"), part("johnson"), part("williams"), letters, letters
-    )
+    parts = part("smith"), part("johnson"), part("williams")
+    corpus = Corpus("toy", *parts, letters, letters, TaskName.TOY)
     names = Unlabelled.SURNAMES.sources(corpus)
     assert len(names) > 80_000
     assert not {"smith", "johnson", "williams"} & set(names)
@@ -180,8 +181,7 @@ def test_no_word_of_the_corpus_is_answered():
 
 
 def test_half_a_million_words_most_of_them_invented():
-    if not (find_local(TRAIN) and find_local(TEST)):
-        pytest.skip("the corpus is neither in SEQ2SEQ_DATA nor in the cache")
+    needs.corpus("pronalsyl")
     corpus = pronalsyl()
     words = set(Unlabelled.WORDS.sources(corpus))
     assert 450_000 < len(words) < 550_000

@@ -4,7 +4,7 @@ import pytest
 
 from seq2seq_lib.data import Vocabulary
 from seq2seq_lib.recipes.experiments import (
-    RESULTS,
+    STORED,
     experiment_names,
     load_experiment,
     missing_runs,
@@ -64,7 +64,7 @@ def test_every_experiment_of_the_library_compares_something(name):
 
 
 def test_stored_runs_belong_to_their_experiments():
-    stored = [path.stem for path in RESULTS.glob("*.json")]
+    stored = [path.stem for path in STORED.glob("*.json")]
     for experiment, one in (
         (load_experiment(name), one) for name in stored for one in stored_runs(name)
     ):

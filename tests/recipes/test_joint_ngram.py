@@ -1,15 +1,16 @@
 import platform
 import sys
 
+import needs
 import pytest
 
 from seq2seq_lib.data import Example
 from seq2seq_lib.recipes import joint_ngram
 from seq2seq_lib.recipes.joint_ngram import BEHIND, JointNGram
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64",
-    reason="Phonetisaurus is tested where its programs are",
+pytestmark = needs.system(
+    sys.platform == "linux" and platform.machine() == "x86_64",
+    "Phonetisaurus is tested where its programs are",
 )
 
 SOUND = {"a": "AH", "b": "B", "k": "K", "n": "N", "t": "T"}
@@ -98,7 +99,7 @@ def test_without_phonetisaurus(ngram, monkeypatch):
 
 def test_on_another_machine(ngram, monkeypatch):
     monkeypatch.setattr(joint_ngram.platform, "machine", lambda: "vax")
-    with pytest.raises(OSError, match=r"has no phonetisaurus-g2pfst for Linux on vax"):
+    with pytest.raises(OSError, match=r"phonetisaurus-g2pfst .* vax"):
         ngram.propose(["bat"])
 
 

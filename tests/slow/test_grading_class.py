@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from seq2seq_lib.grading.exercise import Exercise
-from seq2seq_lib.grading.sandbox import Strength, strongest
 
 ROOT = Path(__file__).parents[2]
 NAME = "06_attention"
@@ -65,7 +64,7 @@ def alive(process):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(strongest() is not Strength.BUBBLEWRAP, reason="needs bubblewrap")
+@pytest.mark.usefixtures("sandbox")
 def test_every_submission_is_accounted_for_although_the_grader_is_killed(tmp_path):
     folder, kept = tmp_path / "submissions", tmp_path / "cache"
     folder.mkdir()

@@ -10,12 +10,12 @@ import sys
 import time
 from contextlib import suppress
 
+import needs
 import psutil
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32",
-    reason="Windows has no SIGKILL; the files are written alike",
+pytestmark = needs.system(
+    sys.platform != "win32", "Windows has no SIGKILL; the files are written alike"
 )
 
 RECIPE = """

@@ -99,8 +99,8 @@ def shares_right(config, device):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_every_model_learns_to_reverse(name, device):
-    assert shares_right(LEARNERS[name], device)[0] > 0.9
+def test_every_model_learns_to_reverse(name, real_device):
+    assert shares_right(LEARNERS[name], real_device)[0] > 0.9
 
 
 BLIND = {
@@ -112,12 +112,12 @@ BLIND = {
 
 
 @pytest.mark.parametrize("name", BLIND)
-def test_attention_without_positions_cannot_reverse(name, device):
+def test_attention_without_positions_cannot_reverse(name, real_device):
     # it can only guess among the orders of the same letters: about half are of one
     # letter, or of two and three equal ones, and of two orders one is right
     backwards = [p.source == p.target for p in reversals(200, seed=1)]
     palindromes = sum(backwards) / len(backwards)
-    right, letters = shares_right(BLIND[name], device)
+    right, letters = shares_right(BLIND[name], real_device)
     assert letters > 0.75  # it has learned which letters there are
     assert right < palindromes + (1 - palindromes) * 0.7  # but not their order
 
@@ -358,9 +358,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 def test_an_unknown_metric_cannot_be_monitored():
     config = TrainingConfig(steps=4, evaluate_every=2, monitor="wer")
-    with pytest.raises(
-        ValueError, match=r"monitor='wer', but evaluate returned \['per'\]"
-    ):
+    with pytest.raises(ValueError, match=r"monitor='wer'.*\['per'\]"):
         fit(
             small_model(),
             small_batches(),

@@ -109,7 +109,7 @@ def test_gradients_are_those_of_the_whole_batch(name):
     model = build(CONFIGS[name])
     for module in model.modules():
         if isinstance(module, Dropout):
-            module.share = 0.0
+            module.p = 0.0
         if hasattr(module, "dropout") and isinstance(module.dropout, float):
             module.dropout = 0.0
     options = {"label_smoothing": 0.1}
@@ -124,7 +124,7 @@ def test_several_batches_weigh_as_much_as_they_have_symbols():
     model = build(CONFIGS["rnn"])
     for module in model.modules():
         if isinstance(module, Dropout):
-            module.share = 0.0
+            module.p = 0.0
     small = batch_of([(2, 3), (5, 1)])  # is not divided
     pieces = [LARGE, small]
     loss, found, _ = gradients(model, pieces)

@@ -11,12 +11,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from seq2seq_lib.data.vocabulary import SPECIAL, Vocabulary
 from seq2seq_lib.files import new_directory
-from seq2seq_lib.models.multi_head import CrossAttention, SelfAttention
-from seq2seq_lib.models.normalization import Normalization, NormKind, NormOrder
+from seq2seq_lib.models.multi_head import MultiHeadAttention
+from seq2seq_lib.models.normalization import LayerNorm, NormKind, NormOrder
 from seq2seq_lib.models.positional import PositionKind
 from seq2seq_lib.models.saved import SavedModel, source_symbols
 from seq2seq_lib.models.transformer import TransformerConfig
@@ -55,7 +56,7 @@ def export_ctranslate2(
         quantization: ``INT8`` stores a quarter of the bytes and is faster, but rounds.
 
     Raises:
-        ValueError: CTranslate2 is not installed, or its format cannot say this model.
+        ValueError: CTranslate2 is not installed, or does not support this model.
         OSError: the directory cannot be written or holds something already.
     """
     config, encoder, decoder = transformer_parts(saved)
@@ -87,7 +88,7 @@ def export_ctranslate2(
     spec.config.eos_token = eos
     spec.config.unk_token = unk
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
+    spec.config.layer_norm_epsilon = LayerNorm(1).epsilon
     spec.validate()
     spec.optimize(quantization=quantization.value)
     with new_directory(Path(directory)) as temporary:
@@ -118,8 +119,8 @@ def _check(config: TransformerConfig) -> None:
         wrong.append("final_norm=True after order=post (expected False)")
     if wrong:
         raise ValueError(
-            f"the format of CTranslate2 cannot say {' and '.join(wrong)}: export this "
-            "model to onnx."
+            f"CTranslate2 does not support {' and '.join(wrong)}: export this model to "
+            "onnx."
         )
 
 
@@ -128,38 +129,38 @@ def _numbers(tensor: Tensor) -> Any:
     return tensor.detach().float().cpu().numpy().copy()
 
 
-def _set_linear(spec: Any, layer: nn.Linear) -> None:
-    spec.weight = _numbers(layer.weight)
-    spec.bias = _numbers(layer.bias)
+def _set_linear(spec: Any, *layers: nn.Linear) -> None:
+    """Several layers of the same input side by side, as CTranslate2 has them."""
+    spec.weight = _numbers(torch.cat([layer.weight for layer in layers]))
+    spec.bias = _numbers(torch.cat([layer.bias for layer in layers]))
 
 
-def _set_norm(spec: Any, layer: Normalization) -> None:
-    assert isinstance(layer.norm, nn.LayerNorm)
-    spec.gamma = _numbers(layer.norm.weight)
-    spec.beta = _numbers(layer.norm.bias)
+def _set_norm(spec: Any, layer: nn.Module) -> None:
+    assert isinstance(layer, LayerNorm)
+    spec.gamma = _numbers(layer.weight)
+    spec.beta = _numbers(layer.bias)
 
 
 def _set_embedding(side: Any, spec: Any, layer: Embedding) -> None:
     spec.weight = _numbers(layer.embedding.weight)
-    if hasattr(side, "position_encodings"):  # a decoder that turns has none
+    if hasattr(side, "position_encodings"):  # with rotary positions there are none
         side.position_encodings.encodings = _numbers(position_table(layer))
 
 
-def _set_self_attention(spec: Any, layer: SelfAttention) -> None:
-    _set_linear(spec.linear[0], layer.project)
+def _set_self_attention(spec: Any, layer: MultiHeadAttention) -> None:
+    _set_linear(spec.linear[0], layer.query, layer.key, layer.value)
     _set_linear(spec.linear[1], layer.output)
 
 
-def _set_cross_attention(spec: Any, layer: CrossAttention) -> None:
+def _set_cross_attention(spec: Any, layer: MultiHeadAttention) -> None:
     _set_linear(spec.linear[0], layer.query)
-    _set_linear(spec.linear[1], layer.memory)
+    _set_linear(spec.linear[1], layer.key, layer.value)
     _set_linear(spec.linear[2], layer.output)
 
 
 def _set_feed_forward(spec: Any, layer: FeedForward) -> None:
-    first, second = (part for part in layer if isinstance(part, nn.Linear))
-    _set_linear(spec.linear_0, first)
-    _set_linear(spec.linear_1, second)
+    _set_linear(spec.linear_0, layer.first)
+    _set_linear(spec.linear_1, layer.second)
 
 
 @dataclass(frozen=True)

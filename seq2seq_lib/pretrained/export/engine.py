@@ -11,14 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from seq2seq_lib.models.positional import PositionKind, sinusoids
+from seq2seq_lib.models.positional import LearnedPositions, Sinusoids, sinusoids
 from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.models.transformer import (
-    TransformerConfig,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from seq2seq_lib.models.transformer import TransformerConfig
 from seq2seq_lib.models.transformer_blocks import Embedding
+from seq2seq_lib.models.transformer_stacks import TransformerDecoder, TransformerEncoder
 
 POSITIONS = 1024
 """How many positions are written where the model itself has no limit."""
@@ -61,10 +58,10 @@ def transformer_parts(
 def position_table(embedding: Embedding) -> Float[Tensor, "T D"]:
     """What the embedding adds at every position."""
     weight = embedding.embedding.weight
-    match embedding.positions.kind:
-        case PositionKind.LEARNED:
-            return embedding.positions.table.detach()
-        case PositionKind.SINUSOIDAL:
+    match embedding.positions:
+        case LearnedPositions(table=table):
+            return table.detach()
+        case Sinusoids():
             return sinusoids(POSITIONS, weight.shape[1]).to(weight)
         case _:
             return weight.new_zeros(POSITIONS, weight.shape[1])

@@ -1,13 +1,13 @@
 """Transformers for ONNX Runtime and whatever else reads ONNX.
 
 ``export_onnx`` writes two graphs. ``encoder.onnx`` reads padded sources and gives the
-keys and values that every decoder block looks at, side by side. ``decoder_step.onnx``
+keys and values for every decoder block, side by side. ``decoder_step.onnx``
 takes one symbol per row with the key–value caches, and gives log-probabilities with the
 caches one position longer. ``load_onnx`` puts both behind the contract of chapter 2,
 so that every search drives them.
 
 Axes: B batch, S source, T target so far, D width, H heads, K width of one head, M width
-of the memory (2·D for each decoder block), V vocabulary, R rows kept.
+of these (2·D for each decoder block), V vocabulary, R rows kept.
 """
 
 import json
@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from seq2seq_lib.data.subwords import read_vocabulary
+from seq2seq_lib.data.examples import TaskName
 from seq2seq_lib.files import new_directory, write_whole
 from seq2seq_lib.interface import (
     Decoder,
@@ -29,8 +29,7 @@ from seq2seq_lib.interface import (
     EncoderOutput,
 )
 from seq2seq_lib.models.multi_head import split_heads
-from seq2seq_lib.models.recurrent import Pooling, pool
-from seq2seq_lib.models.saved import SavedModel
+from seq2seq_lib.models.saved import SavedModel, read_vocabulary
 from seq2seq_lib.pretrained.export.engine import (
     engine,
     position_table,
@@ -62,6 +61,7 @@ def export_onnx(saved: SavedModel, directory: Path | str) -> None:
         "source_vocabulary": saved.source_vocabulary.to_json(),
         "target_vocabulary": saved.target_vocabulary.to_json(),
         "split": saved.split,
+        "task": saved.task.value,
     }
     with new_directory(Path(directory)) as temporary:
         encoder_graph(encoder, decoder).write(
@@ -100,11 +100,12 @@ def load_onnx(directory: Path | str, *, threads: int = 0) -> SavedModel:
         read_vocabulary(header["source_vocabulary"]),
         read_vocabulary(header["target_vocabulary"]),
         header["split"],
+        task=TaskName(header["task"]),
     )
 
 
 class OnnxEncoder(Encoder):
-    """An encoder whose memory holds the keys and values of every decoder block.
+    """An encoder whose states are the keys and values of every decoder block.
 
     Args:
         session: an ``onnxruntime.InferenceSession`` of ``encoder.onnx``.
@@ -125,7 +126,7 @@ class OnnxEncoder(Encoder):
         """
         _check_length(self.session, source.shape[1])
         states = torch.from_numpy(self.session.run(None, {"source": source.numpy()})[0])
-        return EncoderOutput(states, mask, pool(states, mask, Pooling.MEAN))
+        return EncoderOutput.averaged(states, mask)
 
 
 @dataclass(frozen=True)
@@ -134,19 +135,19 @@ class OnnxState(DecoderState):
 
     Attributes:
         past: keys and values of the target so far, block by block.
-        memory: keys and values of the source, block by block.
+        source: keys and values of the source, block by block.
         mask: ``True`` at real source positions.
     """
 
     past: list[Float[Tensor, "B H T K"]]
-    memory: list[Float[Tensor, "B H S K"]]
+    source: list[Float[Tensor, "B H S K"]]
     mask: Bool[Tensor, "B S"]
 
     def reorder(self, rows: Int[Tensor, " R"]) -> "OnnxState":
         """Keep these batch rows, in this order."""
         return OnnxState(
             [cache[rows] for cache in self.past],
-            [cache[rows] for cache in self.memory],
+            [cache[rows] for cache in self.source],
             self.mask[rows],
         )
 
@@ -166,10 +167,10 @@ class OnnxDecoder(Decoder):
         _, self.heads, _, width = shapes["past_key_0"]
         self.encoder_width = 2 * self.blocks * self.heads * width
 
-    def init_state(self, memory: EncoderOutput) -> OnnxState:
-        """Cut the memory into what the heads of every block look at."""
-        caches = _split(memory.states, self.blocks, self.heads)
-        return OnnxState([c[:, :, :0] for c in caches], caches, memory.mask)
+    def init_state(self, encoded: EncoderOutput) -> OnnxState:
+        """Cut the states into keys and values for the heads of every block."""
+        caches = _split(encoded.states, self.blocks, self.heads)
+        return OnnxState([c[:, :, :0] for c in caches], caches, encoded.mask)
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
@@ -181,29 +182,27 @@ class OnnxDecoder(Decoder):
         """
         assert isinstance(state, OnnxState)
         _check_length(self.session, state.past[0].shape[2] + 1)
-        source, past = (
-            cache_names("source", self.blocks),
-            cache_names("past", self.blocks),
-        )
+        sources = cache_names("source", self.blocks)
+        past = cache_names("past", self.blocks)
         inputs = {
             "token": token,
             "mask": state.mask,
-            **dict(zip(source, state.memory, strict=True)),
+            **dict(zip(sources, state.source, strict=True)),
             **dict(zip(past, state.past, strict=True)),
         }
         arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
         scores, *caches = map(torch.from_numpy, self.session.run(None, arrays))
-        return scores, OnnxState(caches, state.memory, state.mask)
+        return scores, OnnxState(caches, state.source, state.mask)
 
     def forward(
-        self, memory: EncoderOutput, tokens: Int[Tensor, "B T"]
+        self, encoded: EncoderOutput, tokens: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
         """Step by step, since the graph knows nothing else."""
-        state, scores = self.init_state(memory), []
+        state, columns = self.init_state(encoded), []
         for token in tokens.unbind(1):
-            said, state = self.step(token, state)
-            scores.append(said)
-        return torch.stack(scores, dim=1)
+            log_probabilities, state = self.step(token, state)
+            columns.append(log_probabilities)
+        return torch.stack(columns, dim=1)
 
 
 def _check_length(session: Any, length: int) -> None:
@@ -215,7 +214,7 @@ def _check_length(session: Any, length: int) -> None:
         )
 
 
-def _split(memory: Tensor, blocks: int, heads: int) -> list[Tensor]:
+def _split(states: Tensor, blocks: int, heads: int) -> list[Tensor]:
     """Keys and values of every block, B H S K each, from B S M."""
-    parts = memory.chunk(2 * blocks, dim=-1)
+    parts = states.chunk(2 * blocks, dim=-1)
     return [split_heads(part, heads).contiguous() for part in parts]

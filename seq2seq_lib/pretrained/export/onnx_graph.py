@@ -13,11 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_lib.data.vocabulary import PAD
-from seq2seq_lib.models.multi_head import MultiHead, SelfAttention
-from seq2seq_lib.models.normalization import MaskedBatchNorm, Normalization, NormOrder
+from seq2seq_lib.models.multi_head import MultiHeadAttention
+from seq2seq_lib.models.normalization import (
+    LayerNorm,
+    MaskedBatchNorm,
+    NormOrder,
+    Residual,
+)
 from seq2seq_lib.models.positional import Rotary
-from seq2seq_lib.models.transformer import TransformerDecoder, TransformerEncoder
-from seq2seq_lib.models.transformer_blocks import Embedding, FeedForward, Residual
+from seq2seq_lib.models.transformer_blocks import Embedding, FeedForward
+from seq2seq_lib.models.transformer_stacks import TransformerDecoder, TransformerEncoder
 from seq2seq_lib.pretrained.export.engine import engine, position_table, turning
 
 POSITIONS = "positions"
@@ -102,7 +107,7 @@ def _array(tensor: Tensor) -> Any:
 
 
 def encoder_graph(encoder: TransformerEncoder, decoder: TransformerDecoder) -> Graph:
-    """From a padded source, B S, to what every decoder block looks at, B S M."""
+    """From a padded source, B S, to keys and values for the decoder, B S M."""
     graph = Graph()
     source = graph.input("source", torch.long, "batch", "source")
     padding = graph("Equal", source, torch.tensor(PAD))
@@ -116,15 +121,20 @@ def encoder_graph(encoder: TransformerEncoder, decoder: TransformerDecoder) -> G
     positions = here(position_table(encoder.embedding))
     x = _embed(graph, encoder.embedding, source, positions)  # B S D
     for block in encoder.blocks:
-        heard = _before(graph, block.attention_residual, x)
-        query, key, value = _project(graph, block.attention, heard, here)
-        said = _look(graph, block.attention, query, (key, value), mask)
-        x = _after(graph, block.attention_residual, x, said)
-        x = _think(graph, block.feed_forward, block.feed_forward_residual, x)
+        inputs = _before(graph, block.attention_residual, x)
+        query, key, value = _project(graph, block.attention, inputs, here)
+        output = _attend(graph, block.attention, query, (key, value), mask)
+        x = _after(graph, block.attention_residual, x, output)
+        x = _feed_forward(graph, block.feed_forward, block.feed_forward_residual, x)
     x = _norm(graph, encoder.norm, x)
-    memory = [_linear(graph, block.cross.memory, x) for block in decoder.blocks]
-    width = sum(block.cross.memory.out_features for block in decoder.blocks)
-    graph.output("memory", graph("Concat", *memory, axis=2), "batch", "source", width)
+    layers = [
+        layer
+        for block in decoder.blocks
+        for layer in (block.cross.key, block.cross.value)
+    ]
+    states = graph("Concat", *(_linear(graph, layer, x) for layer in layers), axis=2)
+    width = sum(layer.out_features for layer in layers)
+    graph.output("states", states, "batch", "source", width)
     return graph
 
 
@@ -136,7 +146,7 @@ def step_graph(decoder: TransformerDecoder) -> Graph:
     mask = graph("Unsqueeze", mask, torch.tensor([1, 2]))  # B 1 1 S
     heads = decoder.blocks[0].attention.heads
     width = decoder.output.in_features // heads
-    memory, past = (
+    source, past = (
         [
             graph.input(name, torch.float, "batch", heads, axis, width)
             for name in cache_names(axis, len(decoder.blocks))
@@ -154,20 +164,20 @@ def step_graph(decoder: TransformerDecoder) -> Graph:
     caches = []
     for number, block in enumerate(decoder.blocks):
         pair = slice(2 * number, 2 * number + 2)
-        heard = _before(graph, block.attention_residual, x)
-        query, *new = _project(graph, block.attention, heard, here)
-        seen = [
+        inputs = _before(graph, block.attention_residual, x)
+        query, *new = _project(graph, block.attention, inputs, here)
+        longer = [
             graph("Concat", old, added, axis=2)
             for old, added in zip(past[pair], new, strict=True)
         ]
-        caches += seen
-        said = _look(graph, block.attention, query, seen, None)
-        x = _after(graph, block.attention_residual, x, said)
-        heard = _before(graph, block.cross_residual, x)
-        query = _heads(graph, _linear(graph, block.cross.query, heard), heads)
-        said = _look(graph, block.cross, query, memory[pair], mask)
-        x = _after(graph, block.cross_residual, x, said)
-        x = _think(graph, block.feed_forward, block.feed_forward_residual, x)
+        caches += longer
+        output = _attend(graph, block.attention, query, longer, None)
+        x = _after(graph, block.attention_residual, x, output)
+        inputs = _before(graph, block.cross_residual, x)
+        query = _heads(graph, _linear(graph, block.cross.query, inputs), heads)
+        output = _attend(graph, block.cross, query, source[pair], mask)
+        x = _after(graph, block.cross_residual, x, output)
+        x = _feed_forward(graph, block.feed_forward, block.feed_forward_residual, x)
     scores = _linear(graph, decoder.output, _norm(graph, decoder.norm, x))
     scores = graph("LogSoftmax", graph("Squeeze", scores, torch.tensor([1])), axis=1)
     symbols = decoder.output.out_features
@@ -190,9 +200,9 @@ def _linear(graph: Graph, layer: nn.Linear, x: str) -> str:
     return graph("Add", graph("MatMul", x, turned), layer.bias)
 
 
-def _norm(graph: Graph, layer: Normalization, x: str) -> str:
-    match layer.norm:
-        case nn.LayerNorm(weight=weight, bias=bias, eps=epsilon):
+def _norm(graph: Graph, layer: nn.Module, x: str) -> str:
+    match layer:
+        case LayerNorm(weight=weight, bias=bias, epsilon=epsilon):
             return graph("LayerNormalization", x, weight, bias, epsilon=epsilon)
         case MaskedBatchNorm() as norm:  # its running averages are constants by now
             scale = norm.weight / (norm.running_variance + norm.epsilon).sqrt()
@@ -206,8 +216,8 @@ def _before(graph: Graph, layer: Residual, x: str) -> str:
     return _norm(graph, layer.norm, x) if layer.order is NormOrder.PRE else x
 
 
-def _after(graph: Graph, layer: Residual, x: str, said: str) -> str:
-    total = graph("Add", x, said)
+def _after(graph: Graph, layer: Residual, x: str, output: str) -> str:
+    total = graph("Add", x, output)
     return _norm(graph, layer.norm, total) if layer.order is NormOrder.POST else total
 
 
@@ -217,7 +227,7 @@ def _heads(graph: Graph, x: str, heads: int) -> str:
 
 
 def _project(
-    graph: Graph, layer: SelfAttention, x: str, here: Callable[[Tensor], str]
+    graph: Graph, layer: MultiHeadAttention, x: str, here: Callable[[Tensor], str]
 ) -> list[str]:
     """Query, key and value, B H T K each, from B T D.
 
@@ -227,38 +237,41 @@ def _project(
         x: what is projected.
         here: picks the rows of a table that belong to the positions of x.
     """
-    three = torch.tensor([0, 0, 3, layer.heads, -1])
-    split = graph("Reshape", _linear(graph, layer.project, x), three)  # B T 3 H K
-    split = graph("Transpose", split, perm=[2, 0, 3, 1, 4])  # 3 B H T K
-    query, key, value = (graph("Gather", split, torch.tensor(i)) for i in range(3))
-    if isinstance(layer.turn, Rotary):
-        query, key = (_turn(graph, part, layer.turn, here) for part in (query, key))
+    query, key, value = (
+        _heads(graph, _linear(graph, part, x), layer.heads)
+        for part in (layer.query, layer.key, layer.value)
+    )
+    if isinstance(layer.rotary, Rotary):
+        query, key = (_rotate(graph, part, layer.rotary, here) for part in (query, key))
     return [query, key, value]
 
 
-def _turn(graph: Graph, x: str, layer: Rotary, here: Callable[[Tensor], str]) -> str:
+def _rotate(graph: Graph, x: str, layer: Rotary, here: Callable[[Tensor], str]) -> str:
     """Turn every pair (a, b) of features: (a, b) cos + (−b, a) sin."""
     cosine, sine, quarter_turn = turning(2 * layer.sine.shape[1])
     across = graph("MatMul", x, quarter_turn)
     return graph("Add", graph("Mul", x, here(cosine)), graph("Mul", across, here(sine)))
 
 
-def _look(
-    graph: Graph, layer: MultiHead, query: str, memory: Sequence[str], mask: str | None
+def _attend(
+    graph: Graph,
+    layer: MultiHeadAttention,
+    query: str,
+    source: Sequence[str],
+    mask: str | None,
 ) -> str:
-    key, value = memory
+    key, value = source
     scale = math.sqrt(layer.heads / layer.output.in_features)
     query = graph("Mul", query, torch.tensor(scale))
     scores = graph("MatMul", query, graph("Transpose", key, perm=[0, 1, 3, 2]))
     if mask is not None:
         scores = graph("Where", mask, scores, torch.tensor(-torch.inf))
-    seen = graph("MatMul", graph("Softmax", scores, axis=3), value)  # B H T K
-    seen = graph("Transpose", seen, perm=[0, 2, 1, 3])
-    merged = graph("Reshape", seen, torch.tensor([0, 0, -1]))
+    mixed = graph("MatMul", graph("Softmax", scores, axis=3), value)  # B H T K
+    mixed = graph("Transpose", mixed, perm=[0, 2, 1, 3])
+    merged = graph("Reshape", mixed, torch.tensor([0, 0, -1]))
     return _linear(graph, layer.output, merged)
 
 
-def _think(graph: Graph, layer: FeedForward, residual: Residual, x: str) -> str:
-    first, second = (part for part in layer if isinstance(part, nn.Linear))
-    hidden = graph("Relu", _linear(graph, first, _before(graph, residual, x)))
-    return _after(graph, residual, x, _linear(graph, second, hidden))
+def _feed_forward(graph: Graph, layer: FeedForward, residual: Residual, x: str) -> str:
+    hidden = graph("Relu", _linear(graph, layer.first, _before(graph, residual, x)))
+    return _after(graph, residual, x, _linear(graph, layer.second, hidden))

@@ -17,18 +17,17 @@ from typing import Any
 
 import torch
 
-from seq2seq_lib import recipes
 from seq2seq_lib.data import load_corpus
-from seq2seq_lib.evaluation import decode
+from seq2seq_lib.evaluation import best_outputs
 from seq2seq_lib.files import write_whole
-from seq2seq_lib.metrics import count_errors
-from seq2seq_lib.models.saved import SavedModel
-from seq2seq_lib.pretrained import results
-from seq2seq_lib.recipes import Recipe, recipe_of
+from seq2seq_lib.pretrained.stored_results import RESULTS
+from seq2seq_lib.recipes.recipe import Recipe, recipe_of
 from seq2seq_lib.recipes.running import train
+from seq2seq_lib.tasks import TASKS
 
-RECIPES = Path(str(resources.files(recipes))) / "experiments"
-RESULTS = Path(str(resources.files(results))) / "experiments"
+RECIPES = Path(str(resources.files("seq2seq_lib.recipes"))) / "experiments"
+STORED = RESULTS / "experiments"
+"""Where the runs are that the book draws."""
 
 
 @dataclass(frozen=True)
@@ -131,22 +130,23 @@ def run(
         progress: draw a progress bar.
 
     Returns:
-        what is stored about the run: scores over all words and by length, and how the
-        training went.
+        what is stored about the run: the metrics of its task, counts by length from
+        which they can be computed, and how the training went.
     """
     recipe = experiment.recipe(variant, seed)
     saved, history = train(recipe, directory, device=device, progress=progress)
-    lengths = _errors_by_length(saved, recipe, experiment.part)
-    last = history.rows[-1]
+    examples = getattr(load_corpus(recipe.data.corpus), experiment.part)
+    sources = [example.source for example in examples]
+    outputs = best_outputs(saved, sources, search=recipe.search.search())
+    task, last = TASKS[saved.task], history.rows[-1]
     return {
         "variant": variant,
         "seed": seed,
         "weights": sum(p.numel() for p in saved.model.parameters()),
         "steps": last.step,
         "seconds": round(last.seconds),
-        "wer": sum(r["wrong"] for r in lengths) / sum(r["words"] for r in lengths),
-        "per": sum(r["edits"] for r in lengths) / sum(r["symbols"] for r in lengths),
-        "by_length": lengths,
+        **task.score(outputs, examples),
+        "by_length": task.counts_by_length(outputs, examples),
         "curve": [
             {"step": row.step, "loss": round(row.loss, 4), **row.metrics}
             for row in history.rows
@@ -154,30 +154,7 @@ def run(
     }
 
 
-def _errors_by_length(
-    saved: SavedModel, recipe: Recipe, part: str
-) -> list[dict[str, int]]:
-    """Counts for the words of every length, from which any rate can be computed."""
-    examples = getattr(load_corpus(recipe.data.corpus), part)
-    found = decode(
-        saved, [example.source for example in examples], search=recipe.search.search()
-    )
-    outputs = [saved.target_vocabulary.decode(one.best.tokens) for one in found]
-    errors = count_errors(outputs, [example.references for example in examples])
-    rows: dict[int, dict[str, int]] = {}
-    for example, error in zip(examples, errors, strict=True):
-        length = len(example.source)
-        row = rows.setdefault(
-            length, {"length": length, "words": 0, "wrong": 0, "edits": 0, "symbols": 0}
-        )
-        row["words"] += 1
-        row["wrong"] += error.edits > 0
-        row["edits"] += error.edits
-        row["symbols"] += error.symbols
-    return [rows[length] for length in sorted(rows)]
-
-
-def stored_runs(name: str, *, directory: Path = RESULTS) -> list[dict[str, Any]]:
+def stored_runs(name: str, *, directory: Path = STORED) -> list[dict[str, Any]]:
     """The runs of an experiment that were stored so far, seeds of a variant together.
 
     Raises:
@@ -186,14 +163,15 @@ def stored_runs(name: str, *, directory: Path = RESULTS) -> list[dict[str, Any]]
     path = directory / f"{name}.json"
     if not path.is_file():
         raise ValueError(
-            f"no results of {name!r} are stored: run seq2seq experiment {name}."
+            f"no results of {name!r} are in {directory}: run seq2seq experiment {name} "
+            "--store DIRECTORY."
         )
     runs: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["runs"]
     return runs
 
 
 def store_run(
-    experiment: Experiment, done: Mapping[str, Any], *, directory: Path = RESULTS
+    experiment: Experiment, done: Mapping[str, Any], *, directory: Path
 ) -> Path:
     """Add a run to the stored ones, in place of an earlier one of the same seed."""
     path = directory / f"{experiment.name}.json"
@@ -212,11 +190,11 @@ def store_run(
 
 
 def missing_runs(
-    experiment: Experiment, seeds: Sequence[int], *, directory: Path = RESULTS
+    experiment: Experiment, seeds: Sequence[int], *, directory: Path | None = STORED
 ) -> list[tuple[str, int]]:
     """The variants and seeds that are not stored yet, a seed of all variants first."""
     stored: set[tuple[str, int]] = set()
-    if (directory / f"{experiment.name}.json").is_file():
+    if directory and (directory / f"{experiment.name}.json").is_file():
         runs = stored_runs(experiment.name, directory=directory)
         stored = {(one["variant"], one["seed"]) for one in runs}
     wanted = ((variant, seed) for seed in seeds for variant in experiment.variants)

@@ -5,21 +5,40 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_lib.pretrained import weights
-from seq2seq_lib.pretrained.results import read_result, result_text
+from seq2seq_lib.pretrained import (
+    names,
+    read_card,
+    read_result,
+    result_names,
+    result_text,
+)
 from seq2seq_lib.training.history import History
 
-RESULTS = Path(str(weights.__file__)).parent.parent / "results"
 BIBLIOGRAPHY = Path(__file__).parents[2] / "book" / "bibliography.md"
 PUBLISHED = read_result("published.json")
 
 
-def test_every_shipped_model_has_its_log():
-    logs = [path.stem for path in sorted((RESULTS / "trainings").glob("*.json"))]
-    assert logs == sorted(weights.names())
+@pytest.mark.parametrize("folder", ["trainings", "evaluations"])
+def test_every_model_has_its_log_and_its_scores(folder):
+    assert result_names(folder) == names()
 
 
-@pytest.mark.parametrize("name", sorted(weights.names()))
+@pytest.mark.parametrize(
+    "folder, search", [("searches", "card"), ("analyses", "search")]
+)
+def test_stored_tables_belong_to_the_weights(folder, search):
+    assert result_names(folder)
+    for name in result_names(folder):
+        stored, card = read_result(f"{folder}/{name}.json"), read_card(name)
+        assert (stored["sha256"], stored[search]) == (card.sha256, card.search)
+
+
+def test_an_unknown_result_says_where_to_look():
+    with pytest.raises(ValueError, match="no result 'bench/speed"):
+        read_result("bench/speed.json")
+
+
+@pytest.mark.parametrize("name", names())
 def test_a_log_goes_forward(name):
     rows = History.from_json(result_text(f"trainings/{name}.json")).rows
     assert len(rows) > 3

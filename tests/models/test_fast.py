@@ -1,36 +1,44 @@
 import platform
 
+import needs
 import pytest
 import torch
+from tiny_models import CONFIGS, build, example_batch
 from torch import nn
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from seq2seq_lib.models import linear
-from seq2seq_lib.models.linear import FEW_ROWS, Linear, onednn_is_faster
+from seq2seq_lib.models import fast
+from seq2seq_lib.models.fast import (
+    FEW_ROWS,
+    Linear,
+    lay_out_for_decoding,
+    onednn_is_faster,
+)
+from seq2seq_lib.training.loss import cross_entropy
 
-BRINGS_ONEDNN = pytest.mark.skipif(
-    not torch.backends.mkldnn.is_available(), reason="PyTorch was built without oneDNN"
+BRINGS_ONEDNN = needs.system(
+    torch.backends.mkldnn.is_available(), "PyTorch was built without oneDNN"
 )
 
 
 @pytest.fixture
 def held_back(monkeypatch):
     """As on a processor where oneDNN is faster."""
-    monkeypatch.setattr(linear, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(fast, "onednn_is_faster", lambda: True)
 
 
 @pytest.fixture
 def counted(monkeypatch):
     """How many products oneDNN was asked for."""
     asked = []
-    product = linear._product
+    product = fast._product
 
     def count(*arguments):
         asked.append(arguments)
         return product(*arguments)
 
-    monkeypatch.setattr(linear, "_product", count)
+    monkeypatch.setattr(fast, "_product", count)
     return asked
 
 
@@ -44,10 +52,10 @@ def test_it_is_the_layer_of_pytorch(held_back, counted, shape):
     upstream = torch.randn(*shape[:-1], 40)
     found = []
     for layer in (ours, theirs):
-        heard = x.clone().requires_grad_()
-        said = layer(heard)
-        said.mul(upstream).sum().backward()
-        found.append((said, heard.grad, layer.weight.grad, layer.bias.grad))
+        inputs = x.clone().requires_grad_()
+        output = layer(inputs)
+        output.mul(upstream).sum().backward()
+        found.append((output, inputs.grad, layer.weight.grad, layer.bias.grad))
     for one, other in zip(*found, strict=True):
         assert_close(one, other)
     assert len(counted) == 3  # forward, and back to both factors
@@ -80,9 +88,9 @@ def test_what_comes_out_may_be_overwritten(held_back):
 @BRINGS_ONEDNN
 def test_it_may_have_no_bias(held_back, counted):
     layer, x = Linear(8, 3, bias=False), torch.randn(5, 8, requires_grad=True)
-    said = layer(x)
-    assert_close(said, x @ layer.weight.T)
-    said.sum().backward()
+    output = layer(x)
+    assert_close(output, x @ layer.weight.T)
+    output.sum().backward()
     assert_close(x.grad, layer.weight.sum(dim=0).expand(5, 8))
     assert len(counted) == 3
 
@@ -99,9 +107,9 @@ def test_a_frozen_weight_gets_no_gradient(held_back, counted):
 
 
 @BRINGS_ONEDNN
-@pytest.mark.parametrize("fast", [True, False])
-def test_its_operations_are_counted(monkeypatch, fast):
-    monkeypatch.setattr(linear, "onednn_is_faster", lambda: fast)
+@pytest.mark.parametrize("faster", [True, False])
+def test_its_operations_are_counted(monkeypatch, faster):
+    monkeypatch.setattr(fast, "onednn_is_faster", lambda: faster)
     layer, x = Linear(24, 40), torch.randn(3, 5, 24, requires_grad=True)
     with FlopCounterMode(display=False) as counter:
         layer(x).sum().backward()
@@ -137,10 +145,35 @@ def test_other_numbers_are_left_to_pytorch(held_back, counted, device):
 def test_who_is_held_back(monkeypatch, capability, processor, expected):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    monkeypatch.setattr(linear, "_processor", lambda: processor)
+    monkeypatch.setattr(fast, "_processor", lambda: processor)
     assert onednn_is_faster.__wrapped__() is expected
 
 
 def test_the_processor_where_there_is_no_proc(monkeypatch):
-    monkeypatch.setattr(linear, "CPU_INFO", linear.Path("no such file"))
-    assert linear._processor() == platform.processor()
+    monkeypatch.setattr(fast, "CPU_INFO", fast.Path("no such file"))
+    assert fast._processor() == platform.processor()
+
+
+@pytest.mark.parametrize("name", ["attention", "transformer"])
+def test_the_layout_of_weights_changes_no_value_and_no_training(name):
+    batch = example_batch()
+    models = [build(CONFIGS[name]) for _ in range(2)]
+    lay_out_for_decoding(models[1])
+    expected, laid_out = (dict(model.named_parameters()) for model in models)
+    assert list(expected) == list(laid_out)
+    assert all(torch.equal(expected[n], laid_out[n]) for n in expected)
+    assert not all(weight.is_contiguous() for weight in laid_out.values())
+    for model in models:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
+        for _ in range(3):
+            optimizer.zero_grad()
+            cross_entropy(model(batch), batch.target, batch.target_mask).backward()
+            optimizer.step()
+    for n in expected:
+        assert_close(expected[n], laid_out[n], rtol=0, atol=1e-8)
+
+
+def test_columns_that_would_meet_in_the_cache_stay_rows():
+    layers = nn.Sequential(nn.Linear(8, 1000), nn.Linear(8, 1024))
+    lay_out_for_decoding(layers)
+    assert [layer.weight.is_contiguous() for layer in layers] == [False, True]
