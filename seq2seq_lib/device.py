@@ -27,6 +27,13 @@ def _has_memory(kind: str) -> bool:
     return True
 
 
+def imitates_bfloat16(device: torch.device) -> bool:
+    """Whether bfloat16 is computed in float32 here, as older NVIDIA GPUs do it."""
+    return device.type == "cuda" and not torch.cuda.is_bf16_supported(
+        including_emulation=False
+    )
+
+
 def fetches_pinned(device: torch.device) -> bool:
     """Whether this device copies pinned memory while the program goes on."""
     return device.type not in ("cpu", "mps", "meta")

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import emulated_device  # the first backward pass makes room for devices known by then
+import emulated_kernels
 import matplotlib as mpl
 import needs
 import pytest
@@ -64,9 +66,6 @@ def sandbox():
 @pytest.fixture
 def emulated(monkeypatch):
     """A device that keeps the rules of a GPU, which any machine has."""
-    import emulated_device
-    import emulated_kernels
-
     emulated_kernels.install(monkeypatch)
     return emulated_device.DEVICE
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from library_sources import INSIDE, LIBRARY, MODULES, READING_ORDER, ROOMS, ROOT
+from pages import notebooks
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -63,7 +64,7 @@ def test_nothing_leans_on_grading_and_benches():
         if other in apart - {room}
     }
     assert library <= {("cli", "grading")}
-    files = [*ROOT.glob("book/*.ipynb"), *ROOT.glob(".ci/*.py")]
+    files = [*notebooks(), *ROOT.glob(".ci/*.py")]
     users = {
         path.stem: rooms
         for path in files

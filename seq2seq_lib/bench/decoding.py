@@ -73,11 +73,11 @@ def searching(decoder: Decoder, encode: Callable[[Batch], EncoderOutput]) -> Dec
 
     def decode(batch: Batch, width: int) -> list[list[int]]:
         with evaluating(decoder):
-            memory = encode(batch)
+            encoded = encode(batch)
         if width == 1:
-            found = greedy_search(decoder, memory, max_length=LENGTH)
+            found = greedy_search(decoder, encoded, max_length=LENGTH)
         else:
-            found = beam_search(decoder, memory, max_length=LENGTH, width=width)
+            found = beam_search(decoder, encoded, max_length=LENGTH, width=width)
         return [list(f.best.tokens) for f in found]
 
     return decode

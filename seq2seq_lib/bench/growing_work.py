@@ -109,8 +109,8 @@ def beam_work(width: int, *, sources: int) -> Work:
     forbid_end(model)
     batch = random_batch(sources, symbols=SYMBOLS)
     with torch.no_grad():
-        memory = model.encode(batch)
-    return lambda: beam_search(model.decoder, memory, max_length=LENGTH, width=width)
+        source = model.encode(batch)
+    return lambda: beam_search(model.decoder, source, max_length=LENGTH, width=width)
 
 
 def forbid_end(model: EncoderDecoder) -> None:

@@ -167,7 +167,7 @@ def errors(outputs: Sequence[str], corpus: Corpus) -> dict[str, Any]:
         "bleu": {
             "value": whole.score,
             "right": whole.counts,
-            "said": whole.totals,
+            "generated": whole.totals,
             "words": whole.sys_len,
             "reference_words": whole.ref_len,
         },

@@ -208,6 +208,6 @@ def _read(
     ]
     tokens = pad([[BOS, *sounds.encode(output, strict=True)] for output in outputs])
     with evaluating(model):
-        memory = encode_sources(model, sources)
-        scores: Tensor = model.decoder(memory, tokens.to(model.device))
+        encoded = encode_sources(model, sources)
+        scores: Tensor = model.decoder(encoded, tokens.to(model.device))
     return scores.exp().cpu()

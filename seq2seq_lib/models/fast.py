@@ -6,7 +6,7 @@ all of its steps share from ``FastStep``; ``load_model`` stores weights as
 ``lay_out_for_decoding`` does.
 
 Axes: B batch, T target, S source, D width, H heads, K width of one head, R rows that
-are decoded, F features of queries, keys and values together.
+are decoded, F = 3·D width of all three projections (to query, key and value).
 """
 
 import math

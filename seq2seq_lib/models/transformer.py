@@ -4,7 +4,8 @@ Each step computes queries, keys and values of one new position only; keys and v
 all positions before it, and of the source, are kept.
 
 Axes: B batch, S source, T target, D width, H heads, K width of one head, V vocabulary,
-R rows that are decoded, W of them for each source, U = T + 1 with the new one.
+R rows that are decoded, W of them for each source, U = T + 1 with the new one,
+F = 3·D width of all three projections (to query, key and value).
 """
 
 import math
@@ -50,7 +51,7 @@ class TransformerState(DecoderState):
     Attributes:
         caches: keys and values of the target so far; ``None`` before the first step.
         sources: keys and values of the sources.
-        mask: ``True`` at real source positions; ``None`` if there is no padding.
+        mask: ``True`` at real source positions; ``None`` if a search found no padding.
         rows: W, how many rows each source has.
         fast: what a search computes once for all steps; ``None`` outside of one.
     """
@@ -103,11 +104,12 @@ class CachedDecoder(TransformerDecoder):
             )
             for block in self.blocks
         )
-        # read once for all steps; on the meta device there is nothing to read
-        padded = encoded.mask.is_meta or not encoded.mask.all()
+        searching = torch.is_inference_mode_enabled()  # which takes many steps
+        # read once for all of them; on the meta device there is nothing to read
+        padded = not searching or encoded.mask.is_meta or not encoded.mask.all()
         mask = encoded.mask[:, None, None] if padded else None
         fast = None
-        if torch.is_inference_mode_enabled():  # a search, which takes many steps
+        if searching:
             pairs = zip(self.blocks, sources, strict=True)
             fast = tuple(_prepare(block, one, encoded.mask) for block, one in pairs)
         return TransformerState(None, sources, mask, fast=fast)
@@ -159,10 +161,10 @@ def _prepare(
     block: DecoderBlock, source: KeyValue, mask: Bool[Tensor, "B S"]
 ) -> FastStep:
     attention, cross = block.attention, block.cross
-    return fast_step(
-        (attention.query, attention.key, attention.value),
-        fold(cross.query, cross.output, source.key, source.value, mask),
-    )
+    folded = None
+    if not _drops(cross):  # a folded source drops none
+        folded = fold(cross.query, cross.output, source.key, source.value, mask)
+    return fast_step((attention.query, attention.key, attention.value), folded)
 
 
 def _project(
@@ -229,13 +231,17 @@ def _mix(
     value: Float[Tensor, "B H S K"],
     mask: Bool[Tensor, "B 1 1 S"] | None,
 ) -> Float[Tensor, "B H W K"]:
-    if not attention.training or attention.dropout.p == 0:
+    if not _drops(attention):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     scores = query @ key.mT / math.sqrt(query.shape[-1])  # B H W S
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     dropped: Tensor = attention.dropout(scores.softmax(dim=-1))
     return dropped @ value
+
+
+def _drops(attention: MultiHeadAttention) -> bool:
+    return attention.training and attention.dropout.p > 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,7 +76,7 @@ class TrainingConfig:
         if self.distillation and self.scheduled_sampling:
             raise ValueError(
                 f"distillation={self.distillation} with scheduled_sampling="
-                f"{self.scheduled_sampling}: a teacher's beliefs belong to the "
+                f"{self.scheduled_sampling}: a teacher's soft targets belong to the "
                 "prefixes of the targets. Set one of them to 0."
             )
         if self.patience and not self.monitor:

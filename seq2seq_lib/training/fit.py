@@ -55,7 +55,8 @@ def fit(
         model: any encoder–decoder; it is changed in place.
         batches: what to learn from.
         config: how to train.
-        teacher: whose beliefs to learn from too, as far as ``config.distillation``.
+        teacher: whose soft targets to learn from too, as far as
+            ``config.distillation`` says.
         evaluate: gives the metrics of the model at hand. Several processes all call
             it, so that it may share the work; what the first one returns counts.
         directory: where checkpoints are kept. If it holds one of this very run, the

@@ -55,7 +55,7 @@ def summed_cross_entropy(
 
 def summed_distillation(
     log_probabilities: Float[Tensor, "B T V"],
-    beliefs: Float[Tensor, "B T V"],
+    soft_targets: Float[Tensor, "B T V"],
     mask: Bool[Tensor, "B T"],
 ) -> Float[Tensor, ""]:
     """The surprise of a learner, weighted by what a teacher holds probable.
@@ -65,8 +65,8 @@ def summed_distillation(
 
     Args:
         log_probabilities: log p, what the decoder gave.
-        beliefs: q, the teacher's probabilities after the same prefix.
+        soft_targets: q, the teacher's probabilities after the same prefix.
         mask: ``True`` at real symbols.
     """
-    surprise = (beliefs * log_probabilities).sum(dim=-1)  # B T
+    surprise = (soft_targets * log_probabilities).sum(dim=-1)  # B T
     return -torch.where(mask, surprise, 0).sum()

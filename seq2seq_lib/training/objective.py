@@ -42,7 +42,7 @@ class Objective(nn.Module):
     Args:
         model: any encoder–decoder.
         config: how it is trained.
-        teacher: whose beliefs count, as far as ``config.distillation`` says.
+        teacher: whose soft targets count, as far as ``config.distillation`` says.
 
     Attributes:
         precision: number format of the products: the configured one, or float32.
@@ -91,7 +91,8 @@ class Objective(nn.Module):
             symbols: how many real target symbols all shares have together.
             sampling: how often the decoder reads its own choice.
         """
-        beliefs = [teacher(batch) for teacher in self.teachers]  # before it is moved
+        # before the batch is moved
+        soft_targets = [teacher(batch) for teacher in self.teachers]
         batch = batch.to(self.model.device)
         precision = self.precision
         with torch.autocast(
@@ -110,9 +111,9 @@ class Objective(nn.Module):
             batch.target_mask,
             label_smoothing=self.config.label_smoothing,
         )
-        for belief in beliefs:
+        for probabilities in soft_targets:
             distance = summed_distillation(
-                outputs, belief.to(outputs.device), batch.target_mask
+                outputs, probabilities.to(outputs.device), batch.target_mask
             )
             share = self.config.distillation
             loss = (1 - share) * loss + share * distance

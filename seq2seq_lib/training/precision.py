@@ -6,6 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from seq2seq_lib.device import imitates_bfloat16
+
 
 def autocast_trouble(
     module: nn.Module, device: torch.device, dtype: torch.dtype
@@ -15,7 +17,7 @@ def autocast_trouble(
     Asked by trying: some GPUs lack bfloat16, and cuDNN computes recurrences in float16
     whichever format autocast is given, where small gradients become 0.
     """
-    if dtype is torch.bfloat16 and device.type == "cuda" and _only_imitated():
+    if dtype is torch.bfloat16 and imitates_bfloat16(device):
         return "this GPU does not compute in bfloat16"
     x = torch.ones(1, 1, 1, device=device)
     with warnings.catch_warnings(), torch.no_grad():
@@ -37,10 +39,6 @@ def autocast_trouble(
                         f"{_name(dtype)} is asked for"
                     )
     return ""
-
-
-def _only_imitated() -> bool:
-    return not torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def _recurrences(module: nn.Module) -> dict[str, Callable[[int, int], nn.Module]]:

@@ -17,7 +17,7 @@ from seq2seq_lib.bench.__main__ import BENCHES, main
 from seq2seq_lib.bench.baseline import TorchTransformer
 from seq2seq_lib.bench.decoding import LENGTH, decoders, endless_model
 from seq2seq_lib.bench.peers import PEERS
-from seq2seq_lib.bench.peers.stubs import hashable_dataclasses, standins
+from seq2seq_lib.bench.peers.stubs import hashable_dataclasses, stubs
 from seq2seq_lib.bench.recurrent import recurrent_steps
 from seq2seq_lib.bench.report import Comparison, setting
 from seq2seq_lib.bench.steps import (
@@ -299,8 +299,8 @@ def test_the_endless_model_is_not_just_repeating_itself():
     assert saved.model.decoder.output.bias[EOS] < -1e8
 
 
-def test_standins_go_away_again():
-    with standins("no_such_package"):
+def test_stubs_go_away_again():
+    with stubs("no_such_package"):
         import no_such_package.deep
         from no_such_package import Base
 
@@ -314,8 +314,8 @@ def test_standins_go_away_again():
         import no_such_package
 
 
-def test_standins_leave_what_is_installed():
-    with standins("json"):
+def test_stubs_leave_what_is_installed():
+    with stubs("json"):
         import json as found
     assert found is json
 

@@ -70,7 +70,7 @@ def test_what_is_missing_is_counted_by_rarity_and_kind(corpus):
     assert (bleu["words"], bleu["reference_words"]) == (9, 11)
     # by hand, cased: dog runs in dog, and two in
     assert bleu["right"][:2] == [6, 3]
-    assert bleu["said"] == [9, 7, 5, 3]
+    assert bleu["generated"] == [9, 7, 5, 3]
 
 
 def test_words_of_one_kind_are_those_of_the_target_language(corpus):

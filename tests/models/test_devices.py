@@ -15,7 +15,7 @@ from seq2seq_lib.evaluation import decode
 from seq2seq_lib.models.saved import SavedModel, load_model, save_model, weights_of
 from seq2seq_lib.models.transformer import TransformerConfig
 from seq2seq_lib.search import beam_search, exhaustive_search, greedy_search, sample
-from seq2seq_lib.training import TrainingConfig, cross_entropy, fit
+from seq2seq_lib.training import Precision, TrainingConfig, cross_entropy, fit
 from seq2seq_lib.training.fit import _Run
 from seq2seq_lib.training.objective import Objective
 from seq2seq_lib.training.threads import ThreadedGradients
@@ -84,7 +84,7 @@ def endless(decoder, monkeypatch):
 # Log-probabilities and places of the best are read; rows to go on with, their symbols
 # and totals are sent. A Transformer reads the rows back, to sort its caches by them.
 STEP = {("copy", "search.beam.beam_search"): 2}
-NEXT = {("upload", "search.beam.beam_search"): 3}
+NEXT = {("upload", "search.beam.beam_search"): 1, ("upload", "search.beam._tensors"): 2}
 SORT = {("copy", "models.transformer.reorder"): 1}
 
 
@@ -98,9 +98,18 @@ def test_what_a_step_of_beam_search_waits_for(config, emulated, monkeypatch):
     assert longer - short == Counter({**STEP, **NEXT, **sort})
 
 
-def test_a_step_of_training_waits_for_nothing(config, emulated):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"precision": Precision.BFLOAT16},
+        {"precision": Precision.FLOAT16},
+        {"scheduled_sampling": 0.9},
+    ],
+)
+def test_a_step_of_training_waits_for_nothing(config, options, emulated):
     run = _Run(
-        Objective(config.build().to(emulated), TrainingConfig(steps=3)),
+        Objective(config.build().to(emulated), TrainingConfig(steps=3, **options)),
         Batches(PAIRS, budget=64),
         None,
         None,
@@ -145,7 +154,9 @@ def test_a_run_is_resumed_saved_and_loaded_there(name, emulated, tmp_path):
         assert other.device.type == emulated.type
         assert torch.equal(one, other)
     vocabularies = Vocabulary("abcdefg"), Vocabulary("abcde")
-    save_model(tmp_path / "model", SavedModel(resumed.eval(), *vocabularies, "toy"))
+    save_model(
+        tmp_path / "model", SavedModel(resumed.eval(), *vocabularies, "toy-copy")
+    )
     loaded = load_model(tmp_path / "model", device=emulated)
     here = load_model(tmp_path / "model", device=torch.device("cpu"))
     outputs = [

@@ -138,7 +138,7 @@ def test_a_source_alone_with_projections_multiplied_in_gives_the_same(x, row):
     folded = fold(cross.query, cross.output, *source, MASK[one])
     query = torch.randn(3, 16, dtype=torch.double)  # three rows, as in a beam
     assert_close(
-        folded.attend(query, cross.dropout),
+        folded.attend(query),
         cross(query[None], x[one], MASK[one, None])[0][0],
         **EXACT,
     )

@@ -267,6 +267,19 @@ def test_a_search_of_one_source_takes_a_shorter_way_to_the_same(padding):
             assert_close(same, scores, **EXACT)
 
 
+def test_weights_are_dropped_on_the_shorter_way_too():
+    model = build(CONFIGS["transformer-torch"]).train()
+    for name, module in model.named_modules():
+        if isinstance(module, Dropout):
+            module.p = 0.5 if name.endswith("cross.dropout") else 0.0
+    source = torch.tensor([[4, 3]])
+    encoded, token = model.encoder(source, source != PAD), torch.tensor([5])
+    with torch.inference_mode():
+        state = model.decoder.init_state(encoded)
+        found = [model.decoder.step(token, state)[0] for _ in range(9)]
+    assert not all(torch.equal(one, found[0]) for one in found)
+
+
 @pytest.mark.parametrize(
     "rows, sources, each",
     [

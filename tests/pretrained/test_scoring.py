@@ -1,10 +1,8 @@
+import needs
 import pytest
 from tiny_models import SEARCH, copier, published
 
 from seq2seq_lib.data import CorpusName, load_corpus
-from seq2seq_lib.data.download import find_local
-from seq2seq_lib.data.multi30k import FILES
-from seq2seq_lib.data.pronalsyl import TEST, TRAIN
 from seq2seq_lib.pretrained import load, names, scoring
 from seq2seq_lib.pretrained.loading import checksum
 
@@ -50,18 +48,10 @@ def test_a_table_of_searches_says_what_was_tried(scored):
     assert [row["alpha"] for row in found["rows"]] == [0.0, 1.0]
 
 
-CORPORA = {"pronalsyl": (TRAIN, TEST)} | {
-    f"multi30k-{direction}": [file for part in FILES.values() for file in part]
-    for direction in ("de-en", "en-de")
-}
-
-
 @pytest.mark.parametrize("name", names())
 def test_the_stored_scores_are_those_of_the_weights(name):
     model = load(name)
     stored = model.card.results  # fails if there is no file, or one of other weights
-    missing = [f.name for f in CORPORA.get(model.split, ()) if not find_local(f)]
-    if missing:
-        pytest.skip(f"not in SEQ2SEQ_DATA and not in the cache: {missing[0]}")
+    needs.corpus(model.split)
     examples = load_corpus(CorpusName(model.split)).test
     scoring.check_evaluation(model, stored, examples)

@@ -27,18 +27,20 @@ def saved(teacher):
 
 
 @pytest.mark.parametrize("budget", [12, 4096])
-def test_beliefs_are_what_the_teacher_says_about_these_rows(teacher, device, budget):
-    beliefs = SoftTargets.of(teacher, PAIRS, budget=budget)
+def test_soft_targets_are_what_the_teacher_says_about_these_rows(
+    teacher, device, budget
+):
+    soft_targets = SoftTargets.of(teacher, PAIRS, budget=budget)
     for rows in ([0, 1], [3, 2, 1, 0], [2]):
         batch = Batch.from_pairs([PAIRS[row] for row in rows])
         with torch.no_grad():
             expected = teacher(batch.to(device)).exp().cpu()
         # kept in half precision
         mask = batch.target_mask
-        assert_close(beliefs(batch)[mask], expected[mask], rtol=0, atol=5e-4)
+        assert_close(soft_targets(batch)[mask], expected[mask], rtol=0, atol=5e-4)
 
 
-def test_beliefs_are_asked_for_once(teacher, tmp_path, monkeypatch):
+def test_soft_targets_are_asked_for_once(teacher, tmp_path, monkeypatch):
     first = SoftTargets.kept(tmp_path, teacher, PAIRS)
     monkeypatch.setattr(SoftTargets, "of", None)  # would not answer
     again = SoftTargets.kept(tmp_path, teacher, PAIRS)
@@ -70,9 +72,9 @@ def test_a_table_about_other_outputs_is_refused():
 
 
 def test_a_row_that_nobody_asked_about(teacher):
-    beliefs = SoftTargets.of(teacher, PAIRS[1:])
+    soft_targets = SoftTargets.of(teacher, PAIRS[1:])
     with pytest.raises(KeyError):
-        beliefs(example_batch())
+        soft_targets(example_batch())
 
 
 def test_more_than_fits_into_memory_is_refused(teacher, monkeypatch):

@@ -173,9 +173,9 @@ def test_killed_while_a_teacher_is_written_down_or_learned_from(
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert finish(taught, tmp_path) == taught_unbroken
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left[0].startswith("beliefs-")
-    assert left[1:] == ["checkpoint.safetensors", "history.json", "model.safetensors"]
+    *left, soft_targets = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["checkpoint.safetensors", "history.json", "model.safetensors"]
+    assert soft_targets.startswith("soft-targets-")
 
 
 def torchrun(recipe, directory):
@@ -246,6 +246,8 @@ def test_torchrun_starts_again_what_learned_from_a_teacher(taught, tmp_path):
     assert restarts == 0
     left, _, _ = train_together(taught, tmp_path / "killed", kills=2)
     assert left == unbroken
-    beliefs = [[*(tmp_path / run).glob("beliefs-*")] for run in ("unbroken", "killed")]
-    first, second = (path.read_bytes() for (path,) in beliefs)
+    kept = [
+        [*(tmp_path / run).glob("soft-targets-*")] for run in ("unbroken", "killed")
+    ]
+    first, second = (path.read_bytes() for (path,) in kept)
     assert first == second

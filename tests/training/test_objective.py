@@ -34,42 +34,42 @@ class Scripted(Teacher):
 
     sha256 = "…"
 
-    def __init__(self, beliefs):
-        self.beliefs = beliefs.cpu()
+    def __init__(self, soft_targets):
+        self.soft_targets = soft_targets.cpu()
 
     def __call__(self, batch):
         assert batch.source.device.type == "cpu"
-        return self.beliefs
+        return self.soft_targets
 
 
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_a_teacher_counts_as_far_as_its_share(share, device):
     model, batch = build(CONFIGS["gru"]).to(device), example_batch().to(device)
-    beliefs = random_beliefs(batch).to(device)
+    soft_targets = random_soft_targets(batch).to(device)
     config = TrainingConfig(steps=1, distillation=share)
-    objective = Objective(model, config, Scripted(beliefs))
+    objective = Objective(model, config, Scripted(soft_targets))
     loss = objective(example_batch(), symbols=1)
     expected = 0.0
     for b, t in batch.target_mask.nonzero().tolist():
         log_p, right = model(batch)[b, t], batch.target[b, t]
         # an independent answer: PyTorch's loss for a class, and for probabilities
         hard = torch.nn.functional.cross_entropy(log_p, right)
-        soft = torch.nn.functional.cross_entropy(log_p, beliefs[b, t])
+        soft = torch.nn.functional.cross_entropy(log_p, soft_targets[b, t])
         expected += (1 - share) * hard + share * soft
     torch.testing.assert_close(loss, expected)
 
 
-def random_beliefs(batch):
+def random_soft_targets(batch):
     torch.manual_seed(1)
-    beliefs = torch.rand(*batch.target.shape, 9, dtype=torch.double)
-    return beliefs / beliefs.sum(dim=-1, keepdim=True)
+    soft_targets = torch.rand(*batch.target.shape, 9, dtype=torch.double)
+    return soft_targets / soft_targets.sum(dim=-1, keepdim=True)
 
 
 @pytest.mark.parametrize("precision", Precision)
 def test_a_teacher_teaches_in_every_precision(precision, device):
     model, batch = CONFIGS["transformer"].build().to(device).eval(), example_batch()
     config = TrainingConfig(steps=1, distillation=0.5, precision=precision)
-    teacher = Scripted(random_beliefs(batch).float())
+    teacher = Scripted(random_soft_targets(batch).float())
     loss = Objective(model, config, teacher)(batch, symbols=1)
     exact = Objective(model, TrainingConfig(steps=1, distillation=0.5), teacher)
     torch.testing.assert_close(
@@ -82,7 +82,7 @@ def test_a_teacher_that_is_a_module_is_not_trained(device):
         sha256 = "…"
 
         def __call__(self, batch):
-            return random_beliefs(batch)
+            return random_soft_targets(batch)
 
     model = CONFIGS["gru"].build()
     config = TrainingConfig(steps=1, distillation=0.5)

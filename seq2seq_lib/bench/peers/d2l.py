@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.bench.peers.stubs import need, standins
+from seq2seq_lib.bench.peers.stubs import need, stubs
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.examples import Pair
 from seq2seq_lib.data.vocabulary import PAD
@@ -56,7 +56,7 @@ class D2L(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        with standins(*UNNEEDED):
+        with stubs(*UNNEEDED):
             parts = need("d2l.torch")
         self.scale = math.sqrt(config.width)
         with warnings.catch_warnings():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.bench.peers.stubs import hashable_dataclasses, need, standins
+from seq2seq_lib.bench.peers.stubs import hashable_dataclasses, need, stubs
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import EOS, PAD
 from seq2seq_lib.models.transformer import TransformerConfig
@@ -35,7 +35,7 @@ class Fairseq(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        with standins(*UNNEEDED), hashable_dataclasses("fairseq", "hydra"):
+        with stubs(*UNNEEDED), hashable_dataclasses("fairseq", "hydra"):
             theirs = need("fairseq.models.transformer")
         sizes = copy.deepcopy(theirs.TransformerConfig())
         sizes.dropout = config.dropout

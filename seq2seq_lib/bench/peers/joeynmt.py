@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seq2seq_lib.bench.peers.stubs import need, standins
+from seq2seq_lib.bench.peers.stubs import need, stubs
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import BOS, EOS, PAD, UNK
 from seq2seq_lib.models.transformer import TransformerConfig
@@ -31,7 +31,7 @@ class JoeyNMT(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        with standins(*UNNEEDED):
+        with stubs(*UNNEEDED):
             build_model = need("joeynmt.model").build_model
             self.search = need("joeynmt.search")
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seq2seq_lib.bench.peers.stubs import need, standins
+from seq2seq_lib.bench.peers.stubs import need, stubs
 from seq2seq_lib.data.batch import Batch
 from seq2seq_lib.data.vocabulary import PAD
 from seq2seq_lib.models.transformer import TransformerConfig
@@ -27,7 +27,7 @@ class OpenNMT(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        with standins(*UNNEEDED):
+        with stubs(*UNNEEDED):
             need("onmt.model_builder")
         embeddings = need("onmt.modules").Embeddings
         sizes = (config.width, config.heads, config.feed_forward)

@@ -52,7 +52,7 @@ class _Finder(MetaPathFinder, Loader):
 
 
 @contextmanager
-def standins(*packages: str) -> Iterator[None]:
+def stubs(*packages: str) -> Iterator[None]:
     """Let imports of these packages succeed inside, installed or not.
 
     A toolkit imports readers of files, writers of logs and tokenizers beside its model.

@@ -7,7 +7,7 @@ caches one position longer. ``load_onnx`` puts both behind the contract of chapt
 so that every search drives them.
 
 Axes: B batch, S source, T target so far, D width, H heads, K width of one head, M width
-of these (2·D for each decoder block), V vocabulary, R rows kept.
+of all keys and values (2·D for each decoder block), V vocabulary, R rows kept.
 """
 
 import json

@@ -1,7 +1,7 @@
 """A Transformer in the operators of ONNX: a graph that encodes, a graph for each step.
 
 Axes: B batch, S source, T target so far, D width, H heads, K width of one head, M width
-of the memory (2·D for each decoder block).
+of all keys and values (2·D for each decoder block).
 """
 
 import math
