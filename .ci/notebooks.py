@@ -1,31 +1,45 @@
 """Executes notebooks in fresh kernels and stores what a rerun would store again.
 
 ``notebooks.py PATH…`` runs every notebook from its first cell to its last and writes
-it back with its outputs. ``notebooks.py --check PATH…`` runs nothing: it says what in
-the stored notebooks would surprise a reader. Either exits with 1 if something is wrong,
-and then the files are as they were. ``notebooks.py --times PATH…`` stores the outputs
-and also how long the notebooks ran, for the table on the first page.
+it back with its outputs, with folds as the tags ask, and with the time it takes.
+``notebooks.py --check PATH…`` runs nothing: it says what in the stored notebooks would
+surprise a reader, and where they are too long. Either exits with 1 if something is
+wrong, and then the files are as they were; only too long a page is stored all the same.
+``notebooks.py --times PATH…`` stores the outputs and also how long the notebooks ran,
+for the table on the first page. ``notebooks.py --tidy PATH…`` writes what needs no run,
+after a change to text or tags, and ``notebooks.py --count`` prints how long pages are.
 """
 
 import argparse
 import json
-import math
 import re
 import resource
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from budget import (
+    Count,
+    Form,
+    budget_problems,
+    count,
+    form_of,
+    in_steps,
+    noted_seconds,
+    stated,
+    table,
+    timed,
+    worth_stating,
+)
+from checks import ROOT, problems, source_problems
+from folds import with_folds
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
-from pages import book_of, page_name
+from pages import book_of, notebooks, page_name
 
 from seq2seq_lib.files import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent
-LONGEST_CELL = 35
 SECONDS_PER_CELL = 600
 TIMES = ROOT / "seq2seq_lib" / "pretrained" / "results" / "chapters.json"
 
@@ -36,21 +50,8 @@ KERNEL = {
 }
 # Without the patch version, which would change with every update of Python.
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
-CELL_METADATA = {"tags", "mystnb"}
 
 BAR = re.compile(r"\d+%\|.*\| *\d+/\d+ \[|^\s*$")
-MACHINE = re.compile(
-    rf"{re.escape(str(ROOT))}\S*|\b[A-Z]:\\\S+"
-    r"|(?<![\w./])/(?:home|root|Users|tmp|private|var|usr|opt)/\S+"
-)
-MEMORY = re.compile(r"\b0x[0-9a-f]{6,}\b")
-FILLER = re.compile(
-    r"(?i)\b(?:simply|obviously|it is important to note|delve|crucial|leverage)\b"
-)
-MYST = re.compile(r"(?m)^\s*(?:`{3,}|:{3,}|~{3,})\{[^}\n]+\}|(?<!`)\{[a-z][\w:.+-]*\}`")
-SHOW = re.compile(r"(?m)^show\(")
-MARKDOWN_IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\(")
-FILE_NAME = re.compile(r"(?i)\S+\.(?:png|svg|jpe?g|gif|webp)")
 
 
 def executed(notebook: NotebookNode, directory: Path) -> NotebookNode:
@@ -72,9 +73,11 @@ def cleaned(notebook: NotebookNode) -> NotebookNode:
     notebook = nbformat.from_dict(notebook)
     notebook.metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
     for cell in notebook.cells:
-        cell.metadata = {k: v for k, v in cell.metadata.items() if k in CELL_METADATA}
         if cell.cell_type == "code":
+            cell.metadata = with_folds(cell)
             cell.outputs = [clean_output(o) for o in cell.outputs if not is_bar(o)]
+        else:
+            cell.metadata = {k: v for k, v in cell.metadata.items() if k == "tags"}
     return notebook
 
 
@@ -105,84 +108,43 @@ def text_of(notebook: NotebookNode) -> str:
     return f"{nbformat.writes(notebook)}\n"
 
 
-def problems(notebook: NotebookNode) -> Iterator[str]:
-    """What a reader would stumble over, cell by cell."""
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    if not code or "setup" not in code[0].metadata.get("tags", []):
-        yield "the first code cell is not the set-up cell: run `make format`"
-    counts = [cell.execution_count for cell in code]
-    if counts != list(range(1, len(code) + 1)):
-        yield f"counts are {counts}, not 1 to {len(code)}: run `make notebooks`"
-    for number, cell in enumerate(notebook.cells):
-        check = code_problems if cell.cell_type == "code" else text_problems
-        for problem in check(cell):
-            yield f"cell {number}: {problem}"
+def read(path: Path) -> NotebookNode:
+    """A notebook of the book."""
+    return nbformat.read(path, as_version=4)
 
 
-def text_problems(cell: NotebookNode) -> Iterator[str]:
-    """What is wrong in a cell of prose."""
-    for word in FILLER.findall(cell.source):
-        yield f"filler word {word!r}: cut it"
-    for markup in MYST.findall(cell.source):
-        yield f"{markup.strip()!r} is raw text in Jupyter and Colab: use plain Markdown"
-    for alt in MARKDOWN_IMAGE.findall(cell.source):
-        yield from alt_problems(alt)
+def counted(path: Path, times: Path = TIMES) -> tuple[Form, Count]:
+    """What kind of page a stored notebook is, and how long."""
+    notebook = read(path)
+    return form_of(path, notebook), count(notebook, noted_seconds(times, path))
 
 
-def code_problems(cell: NotebookNode) -> Iterator[str]:
-    """What is wrong in a cell of code or in its outputs."""
-    tags = cell.metadata.get("tags", [])
-    lines = cell.source.count("\n") + 1
-    if lines > LONGEST_CELL:
-        yield f"{lines} lines: a cell holds one idea, at most {LONGEST_CELL} lines"
-    if SHOW.search(cell.source) and not any("data" in o for o in cell.outputs):
-        yield "shows no source: `show(...)` must be the last line of its cell"
-    for output in cell.outputs:
-        if output.output_type == "error" and "raises-exception" not in tags:
-            yield f"raised {output.ename}: {output.evalue}"
-        if output.get("name") == "stderr":
-            yield f"wrote to standard error: {output.text.strip()[:200]!r}"
-        for text in texts(output):
-            for found in MACHINE.findall(text):
-                yield f"path of this machine in the output: {found!r}"
-            for found in MEMORY.findall(text):
-                yield f"address in memory in the output, new in every run: {found!r}"
-    if any(
-        kind.startswith("image/") for o in cell.outputs for kind in o.get("data", {})
-    ):
-        yield from alt_problems(
-            cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-        )
-
-
-def alt_problems(alt: str) -> Iterator[str]:
-    """What is wrong with an image's alternative text."""
-    if not alt.strip():
-        yield (
-            "an image without alt text: say what it shows, in the cell's metadata as "
-            '{"mystnb": {"image": {"alt": "…"}}} or in ![…](file)'
-        )
-    elif FILE_NAME.fullmatch(alt.strip()):
-        yield f"the alt text {alt!r} is a file name: say what the image shows"
-
-
-def texts(output: NotebookNode) -> Iterator[str]:
-    """Every readable text of an output."""
-    yield output.get("text", "")
-    yield output.get("evalue", "")
-    for kind, value in output.get("data", {}).items():
-        if kind.startswith("text/") or kind == "image/svg+xml":
-            yield value
-
-
-def checked(path: Path) -> list[str]:
+def checked(path: Path, times: Path = TIMES) -> list[str]:
     """The problems of a stored notebook."""
-    text = path.read_text(encoding="utf-8")
-    notebook = nbformat.reads(text, as_version=4)
-    found = list(problems(notebook))
-    if not found and text_of(cleaned(notebook)) != text:
-        found.append("has metadata of an editor or of a run: run `make notebooks`")
+    notebook = read(path)
+    form, length = counted(path, times)
+    found = [*problems(notebook, form), *budget_problems(length, form)]
+    if found:
+        return found
+    if stated(notebook) != stated(timed(notebook)):
+        found.append(
+            f"states another time than {length.minutes} minutes for {length.words:,} "
+            f"words and {length.lines} lines: run `.ci/notebooks.py --tidy`"
+        )
+    if text_of(cleaned(notebook)) != path.read_text(encoding="utf-8"):
+        pairs = zip(notebook.cells, cleaned(notebook).cells, strict=True)
+        cells = [n for n, (a, b) in enumerate(pairs) if a.metadata != b.metadata]
+        found.append(
+            "has metadata of an editor or of a run, or folds that are not those of its "
+            f"tags (cells {cells}): run `.ci/notebooks.py --tidy`"
+        )
     return found
+
+
+def tidied(path: Path) -> list[str]:
+    """Write what a notebook would be stored with, but for its outputs."""
+    write_whole(path, text_of(timed(cleaned(read(path)))))
+    return []
 
 
 def core_seconds() -> float:
@@ -201,26 +163,32 @@ def stored(path: Path, times: Path | None = None) -> list[str]:
         path: the notebook.
         times: where to note how long it ran, if that is wanted.
     """
+    notebook = read(path)
+    form, before = form_of(path, notebook), stated(notebook)
+    if found := list(source_problems(notebook, form)):
+        return found  # in time: a run takes minutes
     start = core_seconds()
-    notebook = nbformat.read(path, as_version=4)
     try:
         notebook = cleaned(executed(notebook, path.parent))
     except CellExecutionError as error:
         return [str(error)]
     seconds = core_seconds() - start
-    found = list(problems(notebook))
-    if not found:
-        write_whole(path, text_of(notebook))
-        print(f"{path}: {seconds:.0f} s of one core")
-        if times is not None:
-            store_time(times, path, seconds)
-    return found
+    if found := list(problems(notebook, form)):
+        return found
+    known = before[0][1] if before and times is None else None
+    write_whole(path, text_of(timed(notebook, worth_stating(seconds, known))))
+    print(f"{path}: {seconds:.0f} s of one core")
+    for problem in budget_problems(count(notebook, in_steps(seconds)), form):
+        print(f"{path}: stored, but --check refuses {problem}")
+    if times is not None:
+        store_time(times, path, seconds)
+    return []
 
 
 def store_time(times: Path, path: Path, seconds: float) -> None:
     """Note how long a notebook keeps a core busy, in steps of 5 seconds."""
     known = json.loads(times.read_text(encoding="utf-8")) if times.exists() else {}
-    known[page_name(path)] = 5 * math.ceil(seconds / 5)
+    known[page_name(path)] = in_steps(seconds)
     # Pages that are gone are forgotten.
     book = book_of(path)
     known = {n: s for n, s in known.items() if (book / f"{n}.ipynb").exists()}
@@ -233,12 +201,23 @@ def main() -> int:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="run nothing, only check")
     choice.add_argument("--times", action="store_true", help="store the times, too")
+    choice.add_argument("--tidy", action="store_true", help="write all but outputs")
+    choice.add_argument("--count", action="store_true", help="print the lengths")
     parser.add_argument("path", nargs="*", type=Path, help="a notebook")
     arguments = parser.parse_args()
-    times = TIMES if arguments.times else None
+    if arguments.count:
+        paths = arguments.path or notebooks()
+        print(table((page_name(path), *counted(path)) for path in paths))
+        return 0
     wrong = False
     for path in arguments.path:
-        for problem in checked(path) if arguments.check else stored(path, times):
+        if arguments.check:
+            found = checked(path)
+        elif arguments.tidy:
+            found = tidied(path)
+        else:
+            found = stored(path, TIMES if arguments.times else None)
+        for problem in found:
             wrong = True
             print(f"{path}: {problem}", file=sys.stderr)
     return int(wrong)

@@ -31,7 +31,13 @@ INSIDE = {
         state fit gradients
     """,
     "tasks": "task symbols pronunciation toy sentences translation",
-    "evaluation": "alignment decoding exposure scores tuning analysis",
+    "evaluation": """
+        alignment decoding exposure scores tuning analysis
+        changed_batches trial contract
+        blank_page.written blank_page.weights blank_page.entry blank_page.functions
+        blank_page.recurrent blank_page.beam blank_page.attention blank_page.layer_norm
+        blank_page.positions blank_page.blocks blank_page
+    """,
     "pretrained": """
         stored_results loading publishing scoring
         export.engine export.ctranslate2 export.onnx_graph export.onnx export

@@ -97,7 +97,8 @@ def test_the_wheel_holds_every_file_of_the_library(tmp_path):
 def elsewhere(tmp_path):
     """A copy of all files with an address, which now names another repository."""
     copies = "README.md CITATION.cff CONTRIBUTING.md CHANGELOG.md pyproject.toml"
-    more = ".ci/address.py .ci/pages.py .ci/notebooks.py book/_config.yml Makefile"
+    programs = " ".join(f".ci/{path.name}" for path in (ROOT / ".ci").glob("*.py"))
+    more = f"{programs} book/_config.yml Makefile"
     for name in f"{copies} {more}".split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

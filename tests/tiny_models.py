@@ -48,6 +48,9 @@ CONFIGS: dict[str, ModelConfig] = {
     "attention-scaled": RNNAttentionConfig(
         **SIZES, width=8, scores=ScoreKind.SCALED_DOT
     ),
+    "attention-learned": RNNAttentionConfig(
+        **SIZES, width=8, scores=ScoreKind.LEARNED_DOT
+    ),
     "self-attention": SelfAttentionConfig(**SIZES, width=8, heads=2, layers=2),
     "transformer": TransformerConfig(**SIZES, **SMALL),
     "transformer-post": TransformerConfig(

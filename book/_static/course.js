@@ -14,6 +14,14 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// What opens folded code or a folded output has its title in it, which MyST-NB hides from
+// those who cannot see it behind a name that is the same for all.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll("article details.hide > summary")) {
+    button.removeAttribute("aria-label");
+  }
+});
+
 // A formula is a picture to the browser, which may put the full stop behind it on the
 // next line.
 document.addEventListener("DOMContentLoaded", () => {

@@ -6,7 +6,9 @@ Importing this package makes every model's configuration known by its name.
 from seq2seq_lib.models.attention import (
     AdditiveScores,
     BilinearScores,
+    DotAttention,
     DotScores,
+    LearnedDotScores,
     ScoreKind,
     dot_product_attention,
 )
@@ -74,6 +76,7 @@ __all__ = [
     "CellKind",
     "ConvEncoder",
     "DecoderBlock",
+    "DotAttention",
     "DotScores",
     "Dropout",
     "DropoutSites",
@@ -84,6 +87,7 @@ __all__ = [
     "GRUCell",
     "LSTMCell",
     "LayerNorm",
+    "LearnedDotScores",
     "LearnedPositions",
     "LookupConfig",
     "LookupDecoder",

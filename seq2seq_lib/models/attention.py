@@ -66,6 +66,7 @@ class ScoreKind(StrEnum):
     ADDITIVE = "additive"
     DOT = "dot"
     SCALED_DOT = "scaled dot"
+    LEARNED_DOT = "learned dot"
     BILINEAR = "bilinear"
 
 
@@ -150,6 +151,74 @@ class DotScores(Scores):
         return query @ prepared.mT
 
 
+class LearnedDotScores(Scores):
+    """Score = (W q) · (U k) / √Q: both sides are learned before they are compared.
+
+    Args:
+        query_width: Q, of the queries and of what is compared.
+        key_width: of the keys.
+    """
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_width, query_width, bias=False)
+        self.key = nn.Linear(key_width, query_width, bias=False)
+
+    def prepare(self, key: Float[Tensor, "B S D"]) -> Float[Tensor, "B S Q"]:
+        """U k, scaled."""
+        prepared: Tensor = self.key(key)
+        return prepared / math.sqrt(self.query.out_features)
+
+    def compare(
+        self, query: Float[Tensor, "B T Q"], prepared: Float[Tensor, "B S A"]
+    ) -> Float[Tensor, "B T S"]:
+        """Score every key for every query."""
+        scores: Tensor = self.query(query) @ prepared.mT
+        return scores
+
+
+class DotAttention(nn.Module):
+    """Attention with a learned dot product: softmax((W q) · (U k) / √D) over the keys.
+
+    The weights W and U have the names that they have in ``LearnedDotScores``.
+
+    Args:
+        width: D.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B T D"],
+        key: Float[Tensor, "B S D"],
+        value: Float[Tensor, "B S V"],
+        mask: Bool[Tensor, "#B #T S"],
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
+        """Average the values, weighted by how well each key answers the query.
+
+        Args:
+            query: what each output position looks for, such as a decoder's state.
+            key: what each source position offers.
+            value: what is taken from it.
+            mask: ``True`` where a query may look; every row needs one.
+
+        Returns:
+            the averages and the weights.
+
+        Raises:
+            ValueError: the mask is not boolean or does not fit.
+        """
+        check_mask(mask, queries=query.shape[1], keys=key.shape[1])
+        q, k = self.query(query), self.key(key)  # B T D, B S D
+        scores = q @ k.mT / math.sqrt(q.shape[-1])  # B T S
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+        return weights @ value, weights
+
+
 class BilinearScores(Scores):
     """Score = qᵀ M k with a learned matrix M (Luong et al., 2015, "general").
 
@@ -181,6 +250,8 @@ def make_scores(kind: ScoreKind, *, query_width: int, key_width: int) -> Scores:
             return AdditiveScores(query_width, key_width, query_width)
         case ScoreKind.BILINEAR:
             return BilinearScores(query_width, key_width)
+        case ScoreKind.LEARNED_DOT:
+            return LearnedDotScores(query_width, key_width)
         case ScoreKind.DOT | ScoreKind.SCALED_DOT:
             scaled = kind is ScoreKind.SCALED_DOT
             return DotScores(query_width, key_width, scaled=scaled)

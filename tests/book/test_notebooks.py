@@ -1,60 +1,30 @@
 """What `make notebooks` stores and what `make check` refuses."""
 
-import importlib.util
-import itertools
 import json
 import re
-from pathlib import Path
 
+import address
+import checks
 import nbformat
+import notebooks
 import pytest
+from budget import Form
+from made_notebooks import (
+    SETUP,
+    described,
+    notebook_of,
+    page,
+    printed,
+    shown,
+    tagged,
+)
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-CI = Path(__file__).parents[2] / ".ci"
-
-
-def load(name):
-    specification = importlib.util.spec_from_file_location(name, CI / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-notebooks, address = load("notebooks"), load("address")
-SETUP = address.read_address().setup_cell
 FIGURE = """\
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(1, 1))
 plt.show()"""
-
-
-def notebook_of(*cells):
-    """A notebook with a title, the set-up cell, and these cells, as if they had run."""
-    title = new_markdown_cell("# 1 A title")
-    setup = new_code_cell(SETUP, metadata={"tags": address.SETUP_TAGS})
-    notebook = new_notebook(cells=[title, setup, *cells])
-    counts = itertools.count(1)
-    for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
-        if cell.cell_type == "code":
-            cell.execution_count = next(counts)
-    return notebook
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(*cells):
-        path = tmp_path / "book" / "01_one.ipynb"
-        path.parent.mkdir(exist_ok=True)
-        nbformat.write(notebook_of(*cells), path)
-        return path
-
-    return write
-
-
-def described(alt):
-    return {"mystnb": {"image": {"alt": alt}}}
 
 
 def test_what_is_stored_is_stored_again(write):
@@ -148,17 +118,6 @@ def test_running_times_are_noted_in_steps(write, tmp_path):
     assert not times.exists()
 
 
-def printed(text, *, name="stdout", **options):
-    return new_code_cell(
-        "f()", outputs=[new_output("stream", text=text, name=name)], **options
-    )
-
-
-def shown(kind, value, **options):
-    output = new_output("display_data", data={kind: value})
-    return new_code_cell("f()", outputs=[output], **options)
-
-
 ERROR = new_output("error", ename="KeyError", evalue="'a'", traceback=["/home/a/x.py"])
 
 
@@ -169,7 +128,7 @@ ERROR = new_output("error", ename="KeyError", evalue="'a'", traceback=["/home/a/
         (new_code_cell("f()", outputs=[ERROR]), "cell 2: raised KeyError: 'a'"),
         (printed("/home/jane/x"), "path of this machine in the output: '/home/jane/x'"),
         (printed("C:\\Users\\jane"), "path of this machine"),
-        (shown("text/plain", f"at {CI.parent}"), "path of this machine"),
+        (shown("text/plain", f"at {notebooks.ROOT}"), "path of this machine"),
         (shown("text/plain", "<object at 0x7f00a1b2c3>"), "address in memory"),
         (shown("image/png", ""), "an image without alt text"),
         (shown("image/png", "", metadata=described(" ")), "an image without alt text"),
@@ -223,3 +182,100 @@ def test_metadata_of_an_editor_is_named(write):
     path.write_text(notebooks.text_of(notebook), encoding="utf-8")
     (found,) = notebooks.checked(path)
     assert "metadata of an editor" in found
+
+
+def folded(cell):
+    """The cell's metadata in a stored notebook, but for its tags."""
+    notebook = notebooks.cleaned(notebook_of(cell))
+    nbformat.validate(notebook)
+    return {k: v for k, v in notebook.cells[2].metadata.items() if k != "tags"}
+
+
+TITLED = "# @title Draw the weights\nf()"
+BOTH = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
+IN_JUPYTER = {"jupyter": {"source_hidden": True}, "cellView": "form"}
+
+
+def prompts(text, **more):
+    names = ("code_prompt_show", "code_prompt_hide")
+    return more | {
+        n: f"{v}{text}" for n, v in zip(names, ("Show", "Hide"), strict=True)
+    }
+
+
+def test_one_tag_folds_code_everywhere():
+    assert folded(tagged(TITLED, "hide-input", **described("A map."))) == {
+        "mystnb": prompts(": Draw the weights", image={"alt": "A map."}),
+        **IN_JUPYTER,
+    }
+
+
+def test_one_tag_folds_an_output_everywhere():
+    assert folded(tagged("f()", "hide-output")) == {
+        "mystnb": prompts(" the output"),
+        "jupyter": {"outputs_hidden": True},
+        "collapsed": True,
+    }
+
+
+def test_code_and_output_are_folded_apart():
+    assert folded(tagged(TITLED, "hide-input", "hide-output")) == {
+        "mystnb": prompts(" the {type}: Draw the weights"),
+        "collapsed": True,
+        **IN_JUPYTER,
+        **BOTH,
+    }
+
+
+def test_without_the_tag_a_fold_opens():
+    stale = {**IN_JUPYTER, **BOTH, "collapsed": True, "mystnb": prompts(": Old")}
+    assert folded(tagged("f()", **stale)) == {}
+    assert folded(tagged("f()", "hide-input", **stale)) == {}  # nothing would name it
+    stale["mystnb"]["image"] = {"alt": "A map."}
+    assert folded(tagged("f()", **stale)) == described("A map.")
+
+
+@pytest.mark.parametrize(
+    "cell, problem",
+    [
+        (tagged("f()", "hide-input"), "folded code without a title"),
+        (tagged("\n# @title Draw\nf()", "hide-input"), "folded code without a title"),
+        (tagged("#@title Draw\nf()", "hide-input"), "folded code without a title"),
+        (tagged("# @title\nf()", "hide-input"), "folded code without a title"),
+        (tagged(TITLED), "a title over visible code"),
+        (tagged("f()", "hide-cell"), "tagged hide-cell"),
+    ],
+)
+def test_a_fold_needs_its_title(cell, problem):
+    for form in Form:
+        found = list(checks.source_problems(page(cell), form))
+        if form is Form.OLD:
+            assert found == []
+        else:
+            assert [problem in one for one in found] == [True]
+
+
+@pytest.mark.parametrize("form", [Form.MAIN, Form.INTRO, Form.LAB])
+def test_folds_with_titles_pass(form):
+    cells = [tagged(TITLED, "hide-input"), tagged(TITLED, "remove-input")]
+    assert list(checks.source_problems(page(*cells), form)) == []
+
+
+def test_folds_that_disagree_with_the_tags_are_named_and_tidied(write):
+    path = write(tagged(TITLED, "hide-input"))
+    (found,) = notebooks.checked(path)
+    assert "folds that are not those of its tags (cells [2])" in found
+    assert notebooks.tidied(path) == []
+    assert notebooks.checked(path) == []
+    (cell,) = nbformat.read(path, as_version=4).cells[2:]
+    assert cell.metadata.cellView == "form"
+    assert cell.execution_count == 2
+
+
+def test_what_needs_no_run_is_named_before_the_run(write, tmp_path):
+    ran = tmp_path / "ran"
+    source = f"from pathlib import Path\n\nPath({str(ran)!r}).touch()"
+    path = write(new_code_cell(source), tagged("1", "hide-input"), name="labs/01_one")
+    (found,) = notebooks.stored(path)
+    assert "cell 3: folded code without a title" in found
+    assert not ran.exists()

@@ -3,6 +3,9 @@
 import functools
 import http.server
 import re
+import shutil
+import subprocess
+import sys
 import threading
 import zipfile
 from dataclasses import dataclass, field
@@ -13,7 +16,9 @@ import needs
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from notebooks import cleaned, text_of
+from playwright.sync_api import Page, expect, sync_playwright
 
 BOOK = Path(__file__).parents[2] / "book"
 TOC = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
@@ -324,3 +329,106 @@ def test_a_click_copies_code(fresh, server, context):
     block.locator("button.copybtn").click()
     code = fresh.page.evaluate("navigator.clipboard.readText()")
     assert code.strip() == block.locator("pre").inner_text().strip()
+
+
+CARD = """\
+<div class="predict">
+
+**Predict first.** Which letter of `knight` makes $t_2$?
+
+<details><summary>Answer</summary>
+
+The vowel, `i`.
+
+</details>
+
+</div>"""
+LONG = "Draw the weights of every head in the last layer of the decoder, side by side"
+FOLDS = {
+    "Show: Draw the weights": ("# @title Draw the weights", ["hide-input"]),
+    "Show the output": ('print("of six")', ["hide-output"]),
+    f"Show the source: {LONG}": (f"# @title {LONG}", ["hide-input", "hide-output"]),
+    "Show the code": ("assert True", ["hide-input"]),  # of older pages, without a title
+}
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory):
+    """The address of a page with all kinds of folds, in a book made as the real one."""
+    book = tmp_path_factory.mktemp("sample") / "book"
+    for folder in ("_static", "_templates", "_extensions"):
+        shutil.copytree(BOOK / folder, book / folder)
+    shutil.copy(BOOK / "_config.yml", book)
+    (book / "_toc.yml").write_text("format: jb-book\nroot: folds\n", encoding="utf-8")
+    cells = [new_markdown_cell("# 1 Folds"), new_markdown_cell(CARD)]
+    for source, tags in FOLDS.values():
+        outputs = [new_output("stream", text="i, the third\n")]
+        cells.append(new_code_cell(source, outputs=outputs, metadata={"tags": tags}))
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"
+    text = text_of(cleaned(new_notebook(cells=cells)))
+    (book / "folds.ipynb").write_text(text, encoding="utf-8")
+    program = Path(sys.executable).with_name("jupyter-book")
+    built = subprocess.run(
+        [program, "build", book, "--quiet", "-W", "-n", "--keep-going"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return (book / "_build" / "html" / "folds.html").as_uri()
+
+
+@pytest.mark.parametrize("press", ["click", "Enter", "Space"])
+@pytest.mark.parametrize("title", FOLDS)
+def test_a_fold_shows_its_title_and_opens(fresh, folds, title, press):
+    fresh.go(folds)
+    named = fresh.page.get_by_text(title, exact=True)
+    fold = fresh.page.locator("details.hide", has=named)
+    button, inside = fold.locator("summary"), fold.locator("pre")
+    expect(button).to_have_text(title, use_inner_text=True)
+    expect(button).to_have_accessible_name(title)
+    for opened in (True, False):
+        expect(inside).to_be_visible(visible=not opened)
+        button.click() if press == "click" else button.press(press)
+        expect(inside).to_be_visible(visible=opened)
+        word = "Hide" if opened else "Show"
+        expect(button).to_have_text(f"{word}{title[4:]}", use_inner_text=True)
+
+
+def test_a_card_keeps_its_answer_and_the_next_output_closed(fresh, folds):
+    fresh.go(folds)
+    card = fresh.page.locator("div.predict")
+    expect(card.locator("p").first).to_contain_text("Predict first. Which letter")
+    answer = card.get_by_text("The vowel, i.")
+    result = fresh.page.locator("details.below-input").first
+    expect(answer).to_be_hidden()
+    expect(result.get_by_text("i, the third")).to_be_hidden()
+    expect(fresh.page.get_by_text('print("of six")')).to_be_visible()
+    card.locator("summary").click()
+    expect(answer).to_be_visible()
+    expect(result.get_by_text("i, the third")).to_be_hidden()
+    result.locator("summary").press("Enter")
+    expect(result.get_by_text("i, the third")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE, {"width": 374, "height": 700}])
+def test_folds_and_cards_look_well(fresh, folds, size):
+    fresh.page.set_viewport_size(size)
+    fresh.go(folds)
+    still = "* { transition: none !important; animation: none !important }"
+    fresh.page.add_style_tag(content=still)
+    for fold in fresh.page.locator("details.hide").all():
+        title = fold.locator("summary p:visible")
+        inside = title.bounding_box()["x"] - fold.bounding_box()["x"]
+        assert inside > 18  # the triangle stands there, right of the border
+    for _ in ("closed", "open"):
+        for theme in ("light", "dark"):
+            page = fresh.page
+            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+            assert fresh.violations() == []
+            assert page.evaluate(STICKING_OUT) == []
+        page.evaluate(
+            "document.querySelectorAll('details').forEach(d => d.open = true)"
+        )
+    assert fresh.complaints == []

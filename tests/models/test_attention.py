@@ -10,7 +10,9 @@ from torch.testing import assert_close
 from seq2seq_lib.models.attention import (
     AdditiveScores,
     BilinearScores,
+    DotAttention,
     DotScores,
+    LearnedDotScores,
     ScoreKind,
     dot_product_attention,
     make_scores,
@@ -102,9 +104,51 @@ def test_dot_and_bilinear_scores_by_hand(query, key):
     assert_close(bilinear(query, key), expected, **EXACT)
 
 
+def test_learned_dot_products_are_those_of_projections(query, key):
+    scores = LearnedDotScores(6, 6).double()
+    w, u = scores.query.weight, scores.key.weight
+    expected = torch.einsum("btq,aq,ad,bsd->bts", query, w, u, key) / math.sqrt(6)
+    assert_close(scores(query, key), expected, **EXACT)
+    # (W q) · (U k) = qᵀ (Wᵀ U) k, so a bilinear score can be the same
+    bilinear = BilinearScores(6, 6).double()
+    with torch.no_grad():
+        bilinear.matrix.weight.copy_(w.mT @ u / math.sqrt(6))
+    assert_close(bilinear(query, key), expected, **EXACT)
+
+
+MASK_PER_QUERY = torch.ones(2, 4, 5, dtype=torch.bool).tril(1)
+
+
+@pytest.mark.parametrize("mask", [MASK, MASK[:1], MASK_PER_QUERY])
+def test_dot_attention_equals_pytorch_with_the_same_weights(query, key, mask):
+    attention = DotAttention(6).double()
+    theirs = nn.MultiheadAttention(6, 1, bias=False, batch_first=True).double()
+    with torch.no_grad():
+        identity = torch.eye(6, dtype=torch.double)
+        parts = [attention.query.weight, attention.key.weight, identity]
+        theirs.in_proj_weight.copy_(torch.cat(parts))
+        theirs.out_proj.weight.copy_(identity)
+    value = torch.randn(2, 5, 6, dtype=torch.double)
+    context, weights = attention(query, key, value, mask)
+    hidden = ~mask.expand(2, 4, 5)  # True means hidden there
+    expected = theirs(query, key, value, attn_mask=hidden)
+    assert_close((context, weights), expected, **EXACT)
+    assert (weights[hidden] == 0).all()
+
+
+def test_dot_attention_has_the_weights_of_its_scores(query, key):
+    attention = DotAttention(6).double()
+    scores = LearnedDotScores(6, 6).double()
+    scores.load_state_dict(attention.state_dict())
+    value = torch.randn(2, 5, 3, dtype=torch.double)  # of any width
+    context, weights = attention(query, key, value, MASK)
+    assert_close(weights, masked_softmax(scores(query, key), MASK), **EXACT)
+    assert_close(context, weights @ value, **EXACT)
+
+
 def test_scores_between_different_widths():
     query, key = torch.randn(1, 2, 3), torch.randn(1, 4, 5)
-    for kind in (ScoreKind.ADDITIVE, ScoreKind.BILINEAR):
+    for kind in (ScoreKind.ADDITIVE, ScoreKind.BILINEAR, ScoreKind.LEARNED_DOT):
         assert make_scores(kind, query_width=3, key_width=5)(query, key).shape == (
             1,
             2,
@@ -132,3 +176,5 @@ def test_a_mask_that_does_not_fit_is_refused(query, key, mask, message, monkeypa
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=message):
         dot_product_attention(query, key, key, mask)
+    with pytest.raises(ValueError, match=message):
+        DotAttention(6).double()(query, key, key, mask)

@@ -13,6 +13,7 @@ CONSTRUCTORS = {
     "RNNDecoder": "symbols width * encoder_width kind layers dropout",
     "AttentionDecoder": "symbols width * encoder_width scores kind layers dropout",
     "Seq2Seq": "config",
+    "DotAttention": "width",
     "SelfAttention": "width",
     "MultiHeadAttention": "width heads * source_width dropout rotary",
     "LayerNorm": "width epsilon",
@@ -32,6 +33,7 @@ CONSTRUCTORS = {
     "Transformer": "config",
 }
 FORWARDS = {
+    "DotAttention": "query key value mask",
     "SelfAttention": "x mask",
     "MultiHeadAttention": "x source mask * causal weights",
     "Residual": "x sublayer mask",

@@ -4,6 +4,7 @@ from tiny_models import CONFIGS, build, example_batch
 from torch.testing import assert_close
 
 from seq2seq_lib.data.vocabulary import BOS
+from seq2seq_lib.models.attention import DotAttention
 from seq2seq_lib.models.recurrent import CellKind
 from seq2seq_lib.models.rnn_attention import AttentionDecoder
 from seq2seq_lib.search import beam_search
@@ -33,6 +34,28 @@ def test_one_step_by_hand():
     assert_close(model(batch)[row, 0], expected, rtol=0, atol=1e-10)
     looked = decoder.attention(memory, batch.decoder_input)
     assert_close(looked[row, 0, :length], weights, rtol=0, atol=1e-10)
+
+
+def test_learned_dot_products_attend_as_the_layer_of_the_page_does():
+    model, batch = build(CONFIGS["attention-learned"]), example_batch()
+    decoder, encoded = model.decoder, model.encode(batch)
+    attention = DotAttention(8).double()
+    attention.load_state_dict(decoder.scores.state_dict())
+    hidden = decoder.bridge.linear(encoded.summary).tanh()  # B D
+    outputs, looked = [], []
+    for embedded in decoder.embedding(batch.decoder_input).unbind(1):
+        context, weights = attention(
+            hidden[:, None], encoded.states, encoded.states, encoded.mask[:, None]
+        )
+        inputs = torch.cat([embedded, context[:, 0]], dim=-1)[:, None]
+        output, hidden = decoder.recurrence(inputs, hidden[None])
+        hidden = hidden[0]
+        features = torch.cat([output, context], dim=-1)
+        outputs.append(decoder.output(features).log_softmax(dim=-1))
+        looked.append(weights)
+    assert_close(model(batch), torch.cat(outputs, dim=1), rtol=0, atol=1e-10)
+    weights = decoder.attention(encoded, batch.decoder_input)
+    assert_close(weights, torch.cat(looked, dim=1), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ATTENDING)
