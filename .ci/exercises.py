@@ -156,11 +156,11 @@ def page(exercise: Exercise, address: Address) -> str:
         ),
     ]
     for number, question in enumerate(exercise.questions, start=1):
-        chapter = f"../{exercise.name}.ipynb#{question.reread}"
+        section = f"../{question.section(exercise.name, 'ipynb')}"
         parts += [
             heading(exercise, question, number),
             question.text,
-            f"If you are stuck, read [this section]({chapter}) again.",
+            f"If you are stuck, read [this section]({section}) again.",
             f"```python\n{question.stub.strip()}\n```",
             *folded_hints(question),
             folded(

@@ -182,7 +182,7 @@ def check_loss_random(masked_loss, random):  # 1 point
     )
 
 
-# %% [markdown] question difficulty=3 minutes=20 reread=the-idea-hand-the-state-over
+# %% [markdown] question difficulty=3 minutes=20 reread=the-decoder
 # ## From the summary to every symbol
 #
 # **Goal.** Run the decoder over a known answer, as teacher forcing does:
@@ -292,7 +292,7 @@ def check_forced_random(forced, random):  # 2 points
         )
 
 
-# %% [markdown] question difficulty=3 minutes=20 reread=scheduled-sampling
+# %% [markdown] question difficulty=3 minutes=20 reread=labs#scheduled-sampling
 # ## What scheduled sampling reads
 #
 # **Goal.** Find what the decoder reads in training with scheduled sampling. The model
@@ -414,7 +414,7 @@ def check_sampling_random(sampled_input, random):  # 1 point
         )
 
 
-# %% [markdown] question difficulty=4 minutes=25 reread=measured-exposure-bias
+# %% [markdown] question difficulty=4 minutes=25 reread=labs#exposure-bias-in-pairs
 # ## Right after an error
 #
 # **Goal.** A decoder has said `prefix`, which may hold errors, and `answer` is right.

@@ -33,7 +33,7 @@ def raises_value_error(function, *arguments):
     return False
 
 
-# %% [markdown] question difficulty=2 minutes=10 reread=masks-where-one-must-not-look
+# %% [markdown] question difficulty=2 minutes=10 reread=masks-positions-that-get-no-weight
 # ## Masked softmax
 #
 # **Goal.** Turn scores into weights. Each query shares a weight of 1 among the keys it
@@ -359,7 +359,7 @@ def check_additive_other_widths(additive_scores, random):  # 2 points
     )
 
 
-# %% [markdown] question difficulty=3 minutes=15 reread=attention-without-learning-kernel-regression
+# %% [markdown] question difficulty=3 minutes=15 reread=labs#attention-without-learning-kernel-regression
 # ## Attention without learning
 #
 # **Goal.** Kernel regression: predict the value at each query as the average of all known

@@ -51,7 +51,8 @@ class Question:
         title: its heading.
         difficulty: 1 to 5.
         minutes: it takes, roughly.
-        reread: the heading of the chapter that explains it, as in a link.
+        reread: the heading of the chapter that explains it, as in a link; with
+            ``labs#`` before it a heading of the chapter's lab.
         functions: what the student writes.
         checks: code of the checks that students see.
         hidden: code of those they do not.
@@ -71,6 +72,16 @@ class Question:
     text: str = ""
     hints: list[str] = field(default_factory=list)
     solution: str = ""
+
+    def section(self, exercise: str, kind: str) -> str:
+        """The path of the section that explains it, below the book.
+
+        Args:
+            exercise: the name of the exercise, which is its chapter's.
+            kind: how names of pages end, ``ipynb`` or ``html``.
+        """
+        folder, _, heading = self.reread.rpartition("#")
+        return f"{folder}/{exercise}.{kind}#{heading}".lstrip("/")
 
     @property
     def stub(self) -> str:

@@ -83,7 +83,7 @@ def address(exercise: str, question: Question) -> str:
         name, _, url = entry.partition(", ")
         if name == "Homepage":
             book = url
-    return f"{book.rstrip('/')}/{exercise}.html#{question.reread}"
+    return f"{book.rstrip('/')}/{question.section(exercise, 'html')}"
 
 
 def gradescope(results: Sequence[Result]) -> dict[str, Any]:
