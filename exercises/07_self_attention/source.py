@@ -70,7 +70,7 @@ def looking_back(scores):
     return weights
 
 
-# %% [markdown] question difficulty=2 minutes=15 reread=many-heads
+# %% [markdown] question difficulty=2 minutes=15 reread=all-heads-in-one-product
 # ## Split and merge the heads
 #
 # **Goal.** `split_heads` cuts the features of every position into H slices of K = D / H
@@ -183,7 +183,7 @@ def check_split_and_merge_random(split_heads, merge_heads, random):  # 1 point
         )
 
 
-# %% [markdown] question difficulty=3 minutes=15 reread=the-idea-let-the-letters-ask
+# %% [markdown] question difficulty=3 minutes=15 reread=query-key-and-value-of-every-letter
 # ## Self-attention with many heads
 #
 # **Goal.** Let every position look at all positions, once for each head, and mix what
@@ -402,7 +402,7 @@ def check_causal_random(causal_weights, random):  # 1 point
     )
 
 
-# %% [markdown] question difficulty=4 minutes=20 reread=what-breaks-news-travels-letter-by-letter
+# %% [markdown] question difficulty=4 minutes=20 reread=change-one-input-see-which-outputs-move
 # ## Perturb and see
 #
 # **Goal.** Find out which positions an output depends on, without looking inside the
