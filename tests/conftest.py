@@ -100,3 +100,18 @@ def dictionary():
             (source,), (target,) = pieces.encode(german), pieces.encode(english)
             model.decoder.letter[source, target] = 20.0
     return SavedModel(model, pieces, pieces, "multi30k-de-en")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a notebook of these cells below a book of its own."""
+    import nbformat
+    from made_notebooks import notebook_of
+
+    def write(*cells, name="01_one"):
+        path = tmp_path / "book" / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook_of(*cells), path)
+        return path
+
+    return write

@@ -324,7 +324,7 @@ def test_night_falls_at_a_click_and_stays(fresh, server):
 def test_a_click_copies_code(fresh, server, context):
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     fresh.go(f"{server}/{TOC['root']}.html")
-    block = fresh.page.locator("article div.highlight").first
+    block = fresh.page.locator("article div.highlight:visible").first
     block.hover()
     block.locator("button.copybtn").click()
     code = fresh.page.evaluate("navigator.clipboard.readText()")

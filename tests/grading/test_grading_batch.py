@@ -174,7 +174,7 @@ RESULTS = [
 def test_the_table_says_what_to_read_again():
     text = report.table(RESULTS[1])
     assert "q1  Masked softmax                     0 of 6\n      Wrong" in text
-    assert "06_attention.html#masks-where-one-must-not-look" in text
+    assert "06_attention.html#masks-positions-that-get-no-weight" in text
     assert "q2  Scaled dot-product attention       6 of 6\n  q3" in text
     assert "11 of 21" in text
     assert "graded in a sandbox" in text
