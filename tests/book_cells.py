@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHOOSES = {"load", "load_model", "open_model", "best_device"}
-SECONDS = 6  # of a cell, on the processor: that may be busy with other things
+SECONDS = 12  # of a cell, on the processor: that may be busy with other things
 
 
 @dataclass
